@@ -1,0 +1,27 @@
+"""`esker check`: is the project file right?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from esker.cli.options import EnvOption, JsonOption, ProjectOption
+
+
+def check(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOption = False) -> None:
+    """Check the project file, without Spark and without touching anything."""
+    from esker.cli.output import print_json, say
+    from esker.project import load_project
+
+    found = load_project(project or Path(), env)
+    if as_json:
+        print_json(
+            {
+                "status": "succeeded",
+                "project": found.project,
+                "environment": found.environment,
+                "pipelines": list(found.pipelines),
+            }
+        )
+        return
+    count = len(found.pipelines)
+    say(f"{found.project}: {count} pipeline{'' if count == 1 else 's'}, no problems")

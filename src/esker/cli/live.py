@@ -1,0 +1,52 @@
+"""Show a run while it goes on: a moving line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from esker.cli.output import console, tell
+from esker.events import Event, Listener, Noted, Progressed, Reached, Step
+from esker.observe.progress import Meter
+
+_WORDS = {
+    Step.PLANNED: "planned",
+    Step.READ: "reading",
+    Step.STAGED: "staged",
+    Step.RECORDED: "recorded",
+    Step.BEFORE_COMMIT: "publishing",
+    Step.AFTER_COMMIT: "published",
+}
+
+
+@contextmanager
+def live() -> Iterator[Listener]:
+    """Return a listener that shows events on standard error."""
+    if not sys.stderr.isatty():
+        yield _lines
+        return
+    with console(stderr=True).status("starting Spark…") as status:
+        meter = Meter()
+
+        def listen(event: Event) -> None:
+            nonlocal meter
+            match event:
+                case Reached(pipeline, step, detail) if step in _WORDS:
+                    if step is Step.READ:
+                        meter = Meter()
+                    status.update(f"{pipeline}: {_WORDS[step]} {detail}")
+                case Progressed(pipeline):
+                    status.update(f"{pipeline}: loading {meter.pace(event)}")
+                case Noted(pipeline, message):
+                    tell(f"{pipeline}: {message}")
+
+        yield listen
+
+
+def _lines(event: Event) -> None:
+    match event:
+        case Reached(pipeline, Step.READ | Step.AFTER_COMMIT as step, detail):
+            tell(f"{pipeline}: {_WORDS[step]} {detail}")
+        case Noted(pipeline, message):
+            tell(f"{pipeline}: {message}")

@@ -1,0 +1,105 @@
+"""Printing: tables for people, one JSON document for programs, messages on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from esker.errors import EskerError
+from esker.project.secrets import redact
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that never breaks lines when nobody sits before it."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else 200
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty())
+
+
+def print_json(document: Any) -> None:
+    """Print a JSON document, secrets masked."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, default=_plain)
+    sys.stdout.write(redact(text) + "\n")
+
+
+def say(text: str) -> None:
+    """Print a line for a person."""
+    console().print(Text(redact(text)))
+
+
+def tell(text: str) -> None:
+    """Print a message beside the result."""
+    console(stderr=True).print(Text(redact(text), style="dim"))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+    """Print rows as a table; numbers stand at the right."""
+    rows = [tuple(row) for row in rows]
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for index, column in enumerate(columns):
+        values = [row[index] for row in rows if row[index] is not None]
+        numeric = bool(values) and all(isinstance(v, int | float | Decimal) for v in values)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(redact(cell(value))) for value in row))
+    console().print(table)
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
+    """Print rows of data as a table."""
+    print_table(columns, [[row.get(name) for name in columns] for row in rows], title)
+
+
+def print_error(error: EskerError, *, as_json: bool) -> None:
+    """Print what happened, why, and what to do."""
+    if as_json:
+        print_json({"status": "failed", "error": error.as_json()})
+        return
+    out = console(stderr=True)
+    out.print(Text.assemble(("error ", "bold red"), (error.code, "bold"), " ", redact(error.message)))
+    if error.reason:
+        out.print(Text("  why: " + redact(error.reason)))
+    for index, line in enumerate(error.remedy.splitlines()):
+        out.print(Text(("  do:  " if index == 0 else "       ") + redact(line)))
+
+
+def cell(value: Any) -> str:
+    """Return a value as it stands in a table."""
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value}"
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    return str(value)
+
+
+def size(count: int) -> str:
+    """Return a number of bytes for people."""
+    amount = float(count)
+    for unit in _UNITS:
+        if amount < 1000 or unit == _UNITS[-1]:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    raise AssertionError("unreachable")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    return str(value)

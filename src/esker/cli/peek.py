@@ -1,0 +1,27 @@
+"""`esker peek`: rows from a source, nothing loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from esker.cli.options import EnvOption, JsonOption, LimitOption, PipelineArgument, ProjectOption
+
+
+def peek(
+    pipeline: PipelineArgument,
+    limit: LimitOption = 10,
+    project: ProjectOption = None,
+    env: EnvOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print some rows of a pipeline's source. Nothing is loaded."""
+    import esker
+    from esker.cli.output import print_json, print_rows, say
+
+    found = esker.open(project or Path(), env).peek(pipeline, limit)
+    if as_json:
+        print_json(found.as_json())
+    elif not found.rows:
+        say("the source has no rows")
+    else:
+        print_rows(found.columns, found.rows)

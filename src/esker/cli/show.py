@@ -1,0 +1,76 @@
+"""`esker show`: everything about a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from esker.cli.options import EnvOption, JsonOption, LimitOption, ProjectOption
+
+if TYPE_CHECKING:
+    from esker.pipeline.show import TableReport
+
+
+def show(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Namespace and table: shop.orders")],
+    where: Annotated[
+        str | None, typer.Option("--where", "-w", help="Spark SQL condition; shows what it would read.")
+    ] = None,
+    limit: LimitOption = 10,
+    project: ProjectOption = None,
+    env: EnvOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a table: columns, partitions, files, snapshots, column statistics and some rows."""
+    import esker
+    from esker.cli.output import print_json
+
+    report = esker.open(project or Path(), env).show(table, where=where, limit=limit)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print(report)
+
+
+def _print(report: TableReport) -> None:
+    from esker.cli.output import print_rows, print_table, say, size
+
+    table, files = report.table, report.files
+    say(f"{table.id} in {table.location}")
+    say(
+        f"Iceberg v{table.format_version}, {files.rows} rows in {files.files} files, {size(files.bytes)}, "
+        f"partitioned by {', '.join(table.partition_fields) or 'nothing'}"
+    )
+    statistics = {found.column: found for found in report.statistics}
+    lines = []
+    for column in table.columns:
+        found = statistics.get(column.name)
+        lines.append(
+            (
+                column.name,
+                str(column.type) + (" required" if column.required else ""),
+                found.nulls if found else None,
+                found.lowest if found else None,
+                found.highest if found else None,
+                size(found.bytes) if found and found.bytes else None,
+                column.doc or "",
+            )
+        )
+    print_table(("column", "type", "nulls", "lowest", "highest", "on disk", "doc"), lines, "columns")
+    print_table(
+        ("snapshot", "committed", "operation", "added", "total", "pipeline", "changeset"),
+        [
+            (s.snapshot_id, s.committed_at[:19], s.operation, s.added_records, s.total_records, s.pipeline, s.changeset)
+            for s in report.snapshots
+        ],
+        "snapshots, newest first",
+    )
+    if report.filtered:
+        would = report.filtered.files
+        say(
+            f'where {report.filtered.where}: reads {would.files} of {files.files} files, '
+            f"{size(would.bytes)} of {size(files.bytes)}"
+        )
+    print_rows([column.name for column in table.columns], report.rows, "rows")

@@ -1,0 +1,104 @@
+"""Fit rows to the columns of a table, strictly, in one pass.
+
+Nothing becomes null silently: a value that cannot be read as its column's type, a missing required
+value and a record that cannot be parsed each leave a reason in words in the column BAD.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.contracts.evolution import find
+from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type, columns_from_json, quoted
+
+BAD = "_esker_bad"
+_SHOWN_CHARACTERS = 200
+
+
+def fit(
+    frame: DataFrame, columns: tuple[Column, ...], *, is_text: bool, malformed: str, keep: tuple[str, ...] = ()
+) -> DataFrame:
+    """Return the frame's rows as these columns, with BAD and the kept columns beside them.
+
+    BAD is null for a good row. `malformed` names the column that holds a record that no parser could
+    read.
+    """
+    sent = columns_from_json(frame.schema.jsonValue())
+    fitted: list[Expression] = []
+    reasons: list[Expression] = [
+        F.when(
+            F.col(malformed).isNotNull(),
+            F.concat(F.lit("malformed record: "), F.substring(F.col(malformed), 1, _SHOWN_CHARACTERS)),
+        )
+    ]
+    for column in columns:
+        incoming = find(sent, column.name)
+        if incoming is None:
+            value = F.lit(None).cast(spark_type(column.type))
+        else:
+            source = F.col(quoted(incoming.name))
+            value = _adapted(source, incoming.type, column.type)
+            if is_text and column.type != Plain("string"):
+                value, reason = _parsed(source, column)
+                reasons.append(reason)
+        if column.required:
+            missing = F.lit(f'column "{column.name}" is required and has no value')
+            reasons.append(F.when(value.isNull(), missing))
+        fitted.append(value.alias(column.name))
+    return frame.select(*fitted, F.coalesce(*reasons).alias(BAD), *keep)
+
+
+def spark_type(kind: Type) -> str:
+    """Return a type as Spark's DDL, with every field name quoted."""
+    from esker.project.types import ddl
+
+    return ddl(kind)
+
+
+def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:
+    """Return a text as the column's type, and the reason when it is none."""
+    kind = column.type
+    given = F.when(F.trim(text) != "", text)
+    value = given.try_cast(spark_type(kind))
+    lost = value.isNull()
+    if isinstance(kind, Decimal):
+        # A cast rounds silently: compare with the value at full scale.
+        digits = kind.precision - kind.scale
+        lost = lost | (given.try_cast(f"decimal(38,{38 - digits})") != value)
+    elif kind == Plain("date"):
+        # A cast drops a time of day silently.
+        lost = lost | ~F.trim(given).rlike(r"^[+-]?\d{1,7}-\d{1,2}-\d{1,2}$")
+    elif kind in (Plain("double"), Plain("float")):
+        # Java reads 1d and 1f as numbers.
+        lost = lost | F.trim(given).rlike(r"\d[dDfF]$")
+    reason = F.concat(
+        F.lit(f'column "{column.name}": "'),
+        F.substring(given, 1, _SHOWN_CHARACTERS),
+        F.lit(f'" is no {kind}'),
+    )
+    return value, F.when(given.isNotNull() & F.coalesce(lost, F.lit(True)), reason)
+
+
+def _adapted(value: Expression, sent: Type, wanted: Type) -> Expression:
+    """Return a typed value as a wider type; shapes have been compared before."""
+    if sent == wanted:
+        return value
+    match sent, wanted:
+        case Struct(), Struct(fields):
+            inner = []
+            for field in fields:
+                have = find(sent.fields, field.name)
+                part = (
+                    _adapted(value.getField(have.name), have.type, field.type)
+                    if have
+                    else F.lit(None).cast(spark_type(field.type))
+                )
+                inner.append(part.alias(field.name))
+            return F.when(value.isNotNull(), F.struct(*inner))
+        case Array(have_element), Array(want_element):
+            return F.transform(value, lambda item: _adapted(item, have_element, want_element))
+        case Map(_, have_value), Map(_, want_value):
+            return F.transform_values(value, lambda _, item: _adapted(item, have_value, want_value))
+    return value.cast(spark_type(wanted))

@@ -1,0 +1,22 @@
+"""How each kind of catalog is told to Spark. A new kind is one file here and one in `project/catalogs`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from esker.engine.catalogs import jdbc, sqlite
+from esker.engine.catalogs.binding import Binding
+from esker.project import Project
+from esker.project.catalogs import Catalog, JdbcCatalog, SqliteCatalog
+
+_KINDS: dict[type, Callable[[Any, Project], Binding]] = {
+    SqliteCatalog: sqlite.bind,
+    JdbcCatalog: jdbc.bind,
+}
+
+
+def bind(catalog: Catalog, project: Project) -> Binding:
+    """Return what Spark must know of a catalog."""
+    return _KINDS[type(catalog)](catalog, project)
+
+
+__all__ = ["Binding", "bind"]

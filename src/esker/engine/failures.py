@@ -1,0 +1,102 @@
+"""What went wrong in Spark, Java or a store, as one of Esker's errors.
+
+Spark wraps causes in causes. Here the chain is unrolled once, and the few causes that a person can act
+on are told apart; everything else names the log that has the whole story.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from esker.errors import (
+    CatalogUnreachable,
+    ClusterUnreachable,
+    DiskFull,
+    EskerError,
+    OutOfMemory,
+    SourceUnreadable,
+    SparkFailed,
+    StoreNotWritable,
+)
+
+JvmFailure = (Py4JError, PySparkException, ConnectionError)
+"""Everything that a call into the JVM may raise."""
+
+_FILE = re.compile(r"(?:reading (?:the )?file|for file|file path)[: ]+'?(?:file:)?(/[^\s'\"]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One link of a chain of Java exceptions."""
+
+    kind: str
+    message: str
+
+
+def causes(error: BaseException) -> list[Cause]:
+    """Return the chain of causes of a failed call, outermost first."""
+    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if isinstance(java, Py4JJavaError):
+        java = java.java_exception
+    chain: list[Cause] = []
+    while java is not None and len(chain) < 20:
+        chain.append(Cause(str(java.getClass().getSimpleName()), str(java.getMessage() or "")))
+        java = java.getCause()
+    return chain or [Cause(type(error).__name__, str(error))]
+
+
+def explain(error: BaseException, log: Path, *, what: str = "Spark failed", master: str = "") -> EskerError:
+    """Return the error of Esker's that says best what happened."""
+    if isinstance(error, EskerError):
+        return error
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return SparkFailed(what, "Java ended unexpectedly (killed, or out of memory?).", str(log))
+    chain = causes(error)
+    text = "\n".join(f"{cause.kind}: {cause.message}" for cause in chain)
+    last = chain[-1]
+    words = first_line(last.message) or last.kind
+    for needle, build in (
+        ("No space left on device", lambda: DiskFull("No space left on device.")),
+        ("Disk quota exceeded", lambda: DiskFull("Disk quota exceeded.")),
+        ("OutOfMemoryError", lambda: OutOfMemory(words, str(log))),
+        ("All masters are unresponsive", lambda: ClusterUnreachable(master, words, str(log))),
+        ("Master removed our application", lambda: ClusterUnreachable(master, words, str(log))),
+        ("is not writable", lambda: StoreNotWritable(_path(text), words)),
+        ("Mkdirs failed to create", lambda: StoreNotWritable(_path(text), words)),
+        ("Permission denied", lambda: StoreNotWritable(_path(text), words)),
+        ("UncheckedSQLException", lambda: CatalogUnreachable("of the project", words)),
+        ("ConnectException", lambda: CatalogUnreachable("of the project", words)),
+    ):
+        if needle in text:
+            return build()
+    if found := _FILE.search(text):
+        return SourceUnreadable(found[1].rstrip(".,)"), words)
+    return SparkFailed(what, f"{last.kind}: {words}", str(log))
+
+
+@contextmanager
+def explained(what: str, log: Path, *, master: str = "") -> Iterator[None]:
+    """Raise what happens inside as one of Esker's errors."""
+    try:
+        yield
+    except JvmFailure as error:
+        raise explain(error, log, what=what, master=master) from error
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a message, without Spark's error class in front."""
+    line = text.strip().splitlines()[0] if text.strip() else ""
+    return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line)
+
+
+def _path(text: str) -> str:
+    found = re.search(r"(?:file:)?(/[^\s:'\"]+)", text)
+    return found[1] if found else "of the project"

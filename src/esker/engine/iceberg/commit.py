@@ -1,0 +1,112 @@
+"""Move a table's main branch by one strict compare-and-swap.
+
+Iceberg's own commit retries: it rebases the change on whatever is there by then, so a check made before
+it proves nothing, and after a lost answer it can move main back over somebody else's commit. An
+`Attempt` never retries. It reads everything from one metadata object, builds the change on it, and asks
+the catalog to replace exactly that object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from esker.engine.failures import JvmFailure, causes, explained, first_line
+from esker.engine.iceberg.stage import StagedFiles
+from esker.engine.iceberg.table import SnapshotId, TableId, java_table
+from esker.engine.session import Engine
+
+
+class SwapFailed(Exception):
+    """The catalog did not answer "done". Whether the change landed is not known from this."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(f"{kind}: {message}")
+
+
+class Attempt:
+    """One attempt at a table: read, build, swap."""
+
+    def __init__(self, engine: Engine, table: TableId) -> None:
+        self._jvm: Any = engine.spark.sparkContext._jvm
+        with explained(f'cannot load table "{table}"', engine.log):
+            self._table = java_table(engine, table)
+            self._transaction = self._table.newTransaction()
+            self._base = self._transaction.startMetadata()
+            self.properties: Mapping[str, str] = dict(self._base.properties())
+            self.schema_id: int = self._base.currentSchemaId()
+            current = self._base.currentSnapshot()
+            self.current: SnapshotId | None = current.snapshotId() if current is not None else None
+
+    def append(self, staged: StagedFiles, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
+        """Add staged files; return the new snapshot's id and sequence number.
+
+        Both are final already: the swap never rebases, so they cannot change afterwards.
+        """
+        change = self._transaction.newAppend()
+        for file in staged.handles:
+            change.appendFile(file)
+        for key, value in summary.items():
+            change.set(key, value)
+        change.commit()  # into the transaction, not into the catalog
+        snapshot = self._transaction.currentMetadata().currentSnapshot()
+        return snapshot.snapshotId(), snapshot.sequenceNumber()
+
+    def set(self, properties: Mapping[str, str]) -> None:
+        """Set table properties in the same swap."""
+        update = self._transaction.updateProperties()
+        for key, value in properties.items():
+            update.set(key, value)
+        update.commit()
+
+    def swap(self) -> None:
+        """Ask the catalog to replace the metadata that was read by the one that was built.
+
+        Raises SwapFailed for every other answer than "done", and for none: nothing follows from the
+        kind of the failure, only from reading the table again. Nothing is cleaned up.
+        """
+        try:
+            self._table.operations().commit(self._base, self._transaction.currentMetadata())
+        except JvmFailure as error:
+            cause = causes(error)[0]
+            raise SwapFailed(cause.kind, first_line(cause.message)) from error
+
+    def descends(self, snapshot: SnapshotId, sequence: int) -> bool | None:
+        """Tell whether main descends from a snapshot; None when nobody can tell any more.
+
+        Where parents have been expired, the walk goes on in earlier metadata files of the table.
+        """
+        known, current = self._base, self._base.currentSnapshot()
+        earlier = [entry.file() for entry in self._base.previousFiles()]
+        while current is not None and current.snapshotId() != snapshot:
+            parent = current.parentId()
+            if parent is None or current.sequenceNumber() <= sequence:
+                return False
+            found = known.snapshot(parent)
+            while found is None:
+                if not earlier:
+                    return None
+                try:
+                    known = self._read_metadata(earlier.pop())
+                except JvmFailure:
+                    return None  # removed by the table's own clean-up
+                found = known.snapshot(parent)
+            current = found
+        return current is not None
+
+    def last_snapshot_with(self, key: str, value: str) -> SnapshotId | None:
+        """Return the newest known snapshot whose summary holds a value."""
+        newest = None
+        for snapshot in self._base.snapshots():
+            if snapshot.summary().get(key) == value:
+                newest = snapshot.snapshotId()
+        return newest
+
+    def has_snapshot(self, snapshot: SnapshotId) -> bool:
+        """Tell whether the table knows a snapshot."""
+        return self._base.snapshot(snapshot) is not None
+
+    def _read_metadata(self, location: str) -> Any:
+        parser = self._jvm.org.apache.iceberg.TableMetadataParser
+        return parser.read(self._table.io(), location)

@@ -1,0 +1,95 @@
+"""What a table's files say about it without reading their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from esker.engine.failures import JvmFailure, causes, explained, first_line
+from esker.engine.iceberg.table import Table, TableId, java_table
+from esker.engine.session import Engine
+from esker.errors import InvalidFilter
+
+
+@dataclass(frozen=True)
+class Files:
+    """How many data files, rows and bytes a scan would read."""
+
+    files: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """What the files' metadata knows of one column."""
+
+    column: str
+    values: int | None
+    nulls: int | None
+    lowest: str | None
+    highest: str | None
+    bytes: int | None
+
+
+def planned_files(engine: Engine, table: TableId, where: str | None) -> Files:
+    """Return what a scan with a filter would read, or raise InvalidFilter."""
+    scan: Any
+    with explained(f'cannot plan a scan of table "{table}"', engine.log):
+        scan = java_table(engine, table).newScan()
+    if where:
+        try:
+            scan = scan.filter(_expression(engine, table, where))
+        except JvmFailure as error:
+            raise InvalidFilter(where, first_line(causes(error)[0].message) or str(error)) from error
+    files = rows = size = 0
+    with explained(f'cannot plan a scan of table "{table}"', engine.log):
+        tasks = scan.planFiles()
+        iterator = tasks.iterator()
+        while iterator.hasNext():
+            file = iterator.next().file()
+            files, rows, size = files + 1, rows + file.recordCount(), size + file.fileSizeInBytes()
+        tasks.close()
+    return Files(files, rows, size)
+
+
+def column_statistics(engine: Engine, table: Table) -> list[ColumnStatistics]:
+    """Return each plain column's statistics, from the metadata of the current files."""
+    with explained(f'cannot read the metadata of table "{table.id}"', engine.log):
+        files = engine.spark.table(f"{table.id.sql}.`data_files`")
+        metrics = files.schema["readable_metrics"].dataType
+        names = [name for name in metrics.fieldNames() if hasattr(metrics[name].dataType, "fieldNames")]  # type: ignore[attr-defined]
+        if not names:
+            return []
+        wanted = []
+        for index, name in enumerate(names):
+            quoted = "readable_metrics.`" + name.replace("`", "``") + "`."
+            wanted += [
+                F.sum(quoted + "value_count").alias(f"values{index}"),
+                F.sum(quoted + "null_value_count").alias(f"nulls{index}"),
+                F.min(quoted + "lower_bound").cast("string").alias(f"lowest{index}"),
+                F.max(quoted + "upper_bound").cast("string").alias(f"highest{index}"),
+                F.sum(quoted + "column_size").alias(f"bytes{index}"),
+            ]
+        row = files.agg(*wanted).first()
+        assert row is not None
+        return [
+            ColumnStatistics(
+                column=name,
+                values=row[f"values{index}"],
+                nulls=row[f"nulls{index}"],
+                lowest=row[f"lowest{index}"],
+                highest=row[f"highest{index}"],
+                bytes=row[f"bytes{index}"],
+            )
+            for index, name in enumerate(names)
+        ]
+
+
+def _expression(engine: Engine, table: TableId, where: str) -> Any:
+    spark: Any = engine.spark
+    converter = spark.sparkContext._jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+    resolved = converter.collectResolvedSparkExpression(spark._jsparkSession, table.sql, where)
+    return converter.convertToIcebergExpression(resolved)

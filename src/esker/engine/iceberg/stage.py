@@ -1,0 +1,98 @@
+"""Write rows as data files of a table without committing them.
+
+Iceberg's own Spark writer writes them, on the executors, with the table's format, partitioning and
+statistics; only the commit is left out. The door is the catalog that Iceberg's compaction uses for the
+same purpose (`docs/decisions/0003-staging-without-a-commit.md`). A stop leaves files that nothing
+refers to, which orphan removal finds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.engine.failures import explained
+from esker.engine.iceberg.table import TableId, java_table
+from esker.engine.session import STAGING_CATALOG, Engine
+from esker.engine.sql import identifier
+
+_LINEAGE = ("_row_id", "_last_updated_sequence_number")
+
+
+@dataclass(frozen=True)
+class StagedFiles:
+    """Data files that were written for a table and belong to no snapshot yet."""
+
+    table: TableId
+    schema_id: int
+    rows: int
+    bytes: int
+    files: int
+    handles: tuple[Any, ...] = field(repr=False, compare=False)
+
+
+def stage(engine: Engine, table: TableId, frame: DataFrame, group: str) -> StagedFiles:
+    """Write a frame's rows as files of the table. The frame has the table's columns, by name.
+
+    `group` names this staging and is unique to it. Raises DiskFull, StoreNotWritable or SparkFailed.
+    """
+    jvm: Any = engine.spark.sparkContext._jvm
+    cache = jvm.org.apache.iceberg.spark.SparkTableCache.get()
+    coordinator = jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
+    with explained(f'cannot write files of table "{table}"', engine.log):
+        target = java_table(engine, table)
+        columns = [identifier(name) for name in _column_names(target)]
+        rows = _distributed(frame.select(*columns), target, table)
+        if target.operations().current().formatVersion() >= 3:
+            # The rewrite door of a v3 table also takes row ids; null means "assign them at commit".
+            rows = rows.select("*", *(F.lit(None).cast("bigint").alias(name) for name in _LINEAGE))
+        cache.add(group, target)
+        try:
+            writer = rows.writeTo(identifier(STAGING_CATALOG, group))
+            writer.option("fanout-enabled", "true").option("check-nullability", "false").append()
+            files = tuple(coordinator.fetchNewFiles(target, group))
+        finally:
+            cache.remove(group)
+            coordinator.clearRewrite(target, group)
+        return StagedFiles(
+            table=table,
+            schema_id=target.schema().schemaId(),
+            rows=sum(file.recordCount() for file in files),
+            bytes=sum(file.fileSizeInBytes() for file in files),
+            files=len(files),
+            handles=files,
+        )
+
+
+def discard(engine: Engine, staged: StagedFiles) -> None:
+    """Delete staged files. Only for a batch that was never handed to a commit."""
+    with explained(f'cannot remove staged files of table "{staged.table}"', engine.log):
+        io = java_table(engine, staged.table).io()
+        for file in staged.handles:
+            io.deleteFile(file.location())
+
+
+def _column_names(table: Any) -> list[str]:
+    return [column.name() for column in table.schema().columns()]
+
+
+def _distributed(frame: DataFrame, table: Any, name: TableId) -> DataFrame:
+    """Bring the rows of a partition together, so that each gets few files."""
+    fields = list(table.spec().fields())
+    if not fields:
+        return frame
+    keys = []
+    for spec_field in fields:
+        column = identifier(table.schema().findColumnName(spec_field.sourceId()))
+        transform = spec_field.transform().toString()
+        if transform in ("identity", "void"):
+            keys.append(F.expr(column))
+            continue
+        function, _, argument = transform.rstrip("]").partition("[")
+        function = {"year": "years", "month": "months", "day": "days", "hour": "hours"}.get(function, function)
+        arguments = f"{argument}, {column}" if argument else column
+        keys.append(F.expr(f"{identifier(name.catalog, 'system', function)}({arguments})"))
+    return frame.repartition(*keys)

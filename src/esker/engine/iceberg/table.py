@@ -1,0 +1,195 @@
+"""Iceberg tables as values: which there are, what they look like, how they are made and altered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from esker.engine.failures import explained
+from esker.engine.session import Engine
+from esker.engine.sql import identifier, literal
+from esker.errors import TableNotFound
+from esker.project.layout import PartitionField
+from esker.project.types import Column, columns_from_json, ddl
+
+SnapshotId = int
+
+TABLE_DEFAULTS = {
+    "format-version": "2",
+    # Old metadata files are removed, but enough are kept to tell a rollback from an expiry.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
+"""Properties of every table that Esker creates, unless the pipeline says otherwise."""
+
+
+@dataclass(frozen=True)
+class TableId:
+    """A table in a catalog."""
+
+    catalog: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def sql(self) -> str:
+        """The quoted identifier, with the catalog."""
+        return identifier(self.catalog, self.name)
+
+    @property
+    def namespace(self) -> str:
+        return self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One state of a table."""
+
+    id: SnapshotId
+    parent: SnapshotId | None
+    sequence: int
+    committed_at: datetime
+    operation: str
+    summary: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it was when it was looked at."""
+
+    id: TableId
+    uuid: str
+    location: str
+    format_version: int
+    schema_id: int
+    columns: tuple[Column, ...]
+    partition_fields: tuple[str, ...]
+    properties: Mapping[str, str]
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A table that is to be created."""
+
+    id: TableId
+    columns: tuple[Column, ...]
+    partition_fields: tuple[PartitionField, ...]
+    properties: Mapping[str, str]
+
+    def ddl(self) -> str:
+        """Return the statement that creates it; running it twice is harmless."""
+        columns = ",\n  ".join(column.ddl() for column in self.columns)
+        text = f"CREATE TABLE IF NOT EXISTS {self.id.sql} (\n  {columns}\n) USING iceberg"
+        if self.partition_fields:
+            text += "\nPARTITIONED BY (" + ", ".join(_transform(f) for f in self.partition_fields) + ")"
+        properties = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in self.properties.items())
+        return f"{text}\nTBLPROPERTIES ({properties})"
+
+
+def java_table(engine: Engine, table: TableId) -> Any:
+    """Return Iceberg's own object for a table, freshly loaded. It never leaves the engine."""
+    spark: Any = engine.spark
+    util = spark.sparkContext._jvm.org.apache.iceberg.spark.Spark3Util
+    return util.loadIcebergTable(spark._jsparkSession, table.sql)
+
+
+def exists(engine: Engine, table: TableId) -> bool:
+    """Tell whether the catalog has a table."""
+    with explained(f'cannot look for table "{table}"', engine.log):
+        return engine.spark.catalog.tableExists(table.sql)
+
+
+def load(engine: Engine, table: TableId) -> Table:
+    """Return a table as it is now, or raise TableNotFound."""
+    if not exists(engine, table):
+        raise TableNotFound(str(table), list_tables(engine, table.catalog))
+    with explained(f'cannot load table "{table}"', engine.log):
+        found = java_table(engine, table)
+        metadata = found.operations().current()
+        return Table(
+            id=table,
+            uuid=str(found.uuid()),
+            location=found.location(),
+            format_version=metadata.formatVersion(),
+            schema_id=found.schema().schemaId(),
+            columns=columns_from_json(engine.spark.table(table.sql).schema.jsonValue()),
+            partition_fields=tuple(_described(field, found) for field in found.spec().fields()),
+            properties=dict(found.properties()),
+            snapshot=snapshot_value(found.currentSnapshot()),
+        )
+
+
+def list_tables(engine: Engine, catalog: str) -> list[str]:
+    """Return the names of all tables in a catalog."""
+    with explained(f'cannot list catalog "{catalog}"', engine.log):
+        names = []
+        for row in engine.spark.sql(f"SHOW NAMESPACES IN {identifier(catalog)}").collect():
+            space = row[0]
+            for found in engine.spark.sql(f"SHOW TABLES IN {identifier(catalog, space)}").collect():
+                names.append(f"{space}.{found['tableName']}")
+        return sorted(names)
+
+
+def create(engine: Engine, table: NewTable) -> None:
+    """Create a table and its namespace; does nothing where they are."""
+    with explained(f'cannot create table "{table.id}"', engine.log):
+        namespace = identifier(table.id.catalog, table.id.namespace)
+        engine.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        engine.spark.sql(table.ddl())
+
+
+def add_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[str, ...], Column]]) -> None:
+    """Add columns, each at a path (`()` for the top); files stay as they are."""
+    parts = []
+    for path, column in columns:
+        name = ".".join(identifier_part(part) for part in (*path, column.name))
+        comment = f" COMMENT {literal(column.doc)}" if column.doc else ""
+        parts.append(f"{name} {ddl(column.type)}{comment}")
+    with explained(f'cannot add columns to table "{table}"', engine.log):
+        engine.spark.sql(f"ALTER TABLE {table.sql} ADD COLUMNS ({', '.join(parts)})")
+
+
+def identifier_part(name: str) -> str:
+    """Return one name as a quoted identifier, dots included."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def snapshot_value(snapshot: Any) -> Snapshot | None:
+    """Return Iceberg's snapshot object as a value."""
+    if snapshot is None:
+        return None
+    return Snapshot(
+        id=snapshot.snapshotId(),
+        parent=snapshot.parentId(),
+        sequence=snapshot.sequenceNumber(),
+        committed_at=datetime.fromtimestamp(snapshot.timestampMillis() / 1000, UTC),
+        operation=snapshot.operation(),
+        summary=dict(snapshot.summary()),
+    )
+
+
+def _transform(field: PartitionField) -> str:
+    column = ".".join(identifier_part(part) for part in field.column.split("."))
+    match field.transform:
+        case "identity":
+            return column
+        case "bucket" | "truncate":
+            return f"{field.transform}({field.argument}, {column})"
+        case _:
+            return f"{field.transform}s({column})"
+
+
+def _described(field: Any, table: Any) -> str:
+    column = table.schema().findColumnName(field.sourceId())
+    name = field.transform().toString()
+    if name == "identity":
+        return str(column)
+    if "[" in name:
+        kind, _, number = name.rstrip("]").partition("[")
+        return f"{kind}({number}, {column})"
+    return f"{name}({column})"

@@ -1,0 +1,162 @@
+"""The jars that Spark needs: an exact list with checksums, fetched once, then read from a cache.
+
+Fetching goes through Spark's own resolver, so that a company's Ivy settings and mirrors hold
+(`spark.jars.ivySettings`, `spark.jars.repositories` in `spark: {conf: …}`). Nothing is resolved
+transitively: what is loaded is what `jars.lock.json` names, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from esker.engine.cache import cache_folder
+from esker.engine.gateway import launch, stop
+from esker.errors import JarAltered, JarsUnavailable
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One line of the lock file."""
+
+    name: str
+    coordinate: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        _, artifact, version = self.coordinate.split(":")
+        return f"{artifact}-{version}.jar"
+
+
+def locked_jars() -> dict[str, Jar]:
+    """Return the lock file's jars by name."""
+    lock = json.loads(files("esker.engine").joinpath("jars.lock.json").read_text())
+    return {name: Jar(name, entry["coordinate"], entry["sha256"]) for name, entry in lock.items()}
+
+
+def jar_folder() -> Path:
+    """Return the folder where fetched jars are kept."""
+    return cache_folder() / "jars"
+
+
+def missing_jars(names: Iterable[str]) -> list[Jar]:
+    """Return those of the named jars that are not in the cache."""
+    lock = locked_jars()
+    return [lock[name] for name in names if not (jar_folder() / lock[name].file_name).is_file()]
+
+
+def provide_jars(names: Iterable[str], conf: Mapping[str, str], log: Path) -> list[Path]:
+    """Return the paths of the named jars, fetching those that the cache lacks.
+
+    Raises JarsUnavailable when they cannot be fetched, JarAltered when a checksum is wrong.
+    """
+    names = list(names)
+    folder = jar_folder()
+    if missing := missing_jars(names):
+        folder.mkdir(parents=True, exist_ok=True)
+        _fetch(missing, folder, conf, log)
+    return [_verified(locked_jars()[name], folder) for name in names]
+
+
+def digest(path: Path) -> str:
+    """Return a file's SHA-256."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def resolve(coordinates: Iterable[str], into: Path, conf: Mapping[str, str], log: Path) -> list[Path]:
+    """Fetch jars by coordinate with Spark's resolver, without what they depend on."""
+    gateway = launch({}, log)
+    try:
+        jvm = gateway.jvm
+        maven = jvm.org.apache.spark.util.MavenUtils
+        none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
+        some = jvm.scala.Some
+        repositories = some(conf["spark.jars.repositories"]) if "spark.jars.repositories" in conf else none
+        stream = jvm.java.lang.System.err
+        if settings_file := conf.get("spark.jars.ivySettings"):
+            settings = maven.loadIvySettings(settings_file, repositories, some(str(into)), stream)
+        else:
+            settings = maven.buildIvySettings(repositories, some(str(into)), False, stream)
+        found = maven.resolveMavenCoordinates(
+            ",".join(coordinates),
+            settings,
+            getattr(maven, "resolveMavenCoordinates$default$3")(),
+            False,  # not transitive
+            getattr(maven, "resolveMavenCoordinates$default$5")(),
+            False,
+            stream,
+        )
+        iterator = found.iterator()
+        paths = []
+        while iterator.hasNext():
+            paths.append(Path(iterator.next()))
+        return paths
+    finally:
+        stop(gateway)
+
+
+def _fetch(jars: list[Jar], folder: Path, conf: Mapping[str, str], log: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
+        try:
+            paths = resolve([jar.coordinate for jar in jars], Path(scratch), conf, log)
+        except Exception as error:  # the resolver throws plain RuntimeException for every cause
+            raise JarsUnavailable(
+                [jar.coordinate for jar in jars], str(folder), _first_line(error), str(log)
+            ) from error
+        for jar in jars:
+            path = next((path for path in paths if path.name.endswith(jar.file_name)), None)
+            if path is None:
+                raise JarsUnavailable([jar.coordinate], str(folder), "the registry has no such jar", str(log))
+            _check(jar, path)
+            # A rename is atomic: another process sees either no jar or a whole one.
+            path.replace(folder / jar.file_name)
+
+
+def _verified(jar: Jar, folder: Path) -> Path:
+    """Return a cached jar, hashing it only when it is not the file that was hashed last time."""
+    path = folder / jar.file_name
+    stamp = path.with_suffix(".verified")
+    facts = path.stat()
+    seal = f"{jar.sha256} {facts.st_size} {facts.st_mtime_ns}"
+    if not stamp.is_file() or stamp.read_text() != seal:
+        _check(jar, path)
+        fresh = stamp.with_name(f"{stamp.name}.{os.getpid()}")
+        fresh.write_text(seal)
+        fresh.replace(stamp)
+    return path
+
+
+def _check(jar: Jar, path: Path) -> None:
+    if (actual := digest(path)) != jar.sha256:
+        raise JarAltered(str(path), jar.sha256, actual)
+
+
+def _first_line(error: Exception) -> str:
+    java: Any = getattr(error, "java_exception", None)
+    text = str(java.getMessage()) if java is not None else str(error)
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+
+
+def write_lock(coordinates: Mapping[str, str], target: Path, log: Path) -> None:
+    """Fetch every jar anew and write its checksum into the lock file (`make lock`)."""
+    scratch = Path(tempfile.mkdtemp(prefix="esker-lock-"))
+    try:
+        paths = resolve(coordinates.values(), scratch, {}, log)
+        lock = {}
+        for name, coordinate in coordinates.items():
+            jar = Jar(name, coordinate, "")
+            path = next(path for path in paths if path.name.endswith(jar.file_name))
+            lock[name] = {"coordinate": coordinate, "sha256": digest(path)}
+        target.write_text(json.dumps(lock, indent=2) + "\n")
+    finally:
+        shutil.rmtree(scratch)

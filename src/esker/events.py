@@ -1,0 +1,58 @@
+"""What steps report while they work: plain values, handed to whoever listens.
+
+Steps never print, log or count for others. They report an event; the command line draws progress
+from it, the run history stores it, and the crash tests stop the process at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """The points of a load, in order. Each is a place where a process may stop."""
+
+    PLANNED = "planned"
+    READ = "read"
+    STAGED = "staged"
+    RECORDED = "recorded"
+    BEFORE_COMMIT = "before_commit"
+    AFTER_COMMIT = "after_commit"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A run of a pipeline has reached a step."""
+
+    pipeline: str
+    step: Step
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Progressed:
+    """Rows and bytes that the running step has read so far."""
+
+    pipeline: str
+    rows: int
+    bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Something a person should know, that is no error."""
+
+    pipeline: str
+    message: str
+
+
+Event = Reached | Progressed | Noted
+Listener = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """Listen to nothing."""

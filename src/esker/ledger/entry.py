@@ -1,0 +1,76 @@
+"""The ledger: what a table says about how far each pipeline has come.
+
+It stands in the table's properties and is written by the very commit that adds the data, so data and
+position can never disagree. Snapshot summaries repeat a part of it for people; they vanish with their
+snapshots and decide nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from esker.errors import LedgerTooLarge
+
+HEAD = "esker.head"
+_PREFIX = "esker.ledger."
+_LIMIT = 3_500
+"""Bytes of an entry. Hive's metastore and others cut or refuse longer properties."""
+
+Position = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """A pipeline's last publish into a table."""
+
+    position: Position
+    changeset: int
+    run: str
+    writer: str
+    epoch: int
+    snapshot: int
+    sequence: int
+    project: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Head:
+    """The table's last publish by any pipeline: changesets are numbered from here."""
+
+    changeset: int
+    snapshot: int
+    sequence: int
+
+
+def read_entry(properties: Mapping[str, str], pipeline: str) -> LedgerEntry | None:
+    """Return a pipeline's entry, or None when it has never published into the table."""
+    text = properties.get(_PREFIX + pipeline)
+    return None if text is None else LedgerEntry(**json.loads(text))
+
+
+def read_head(properties: Mapping[str, str]) -> Head | None:
+    """Return the table's head, or None when no pipeline has published into it."""
+    text = properties.get(HEAD)
+    return None if text is None else Head(**json.loads(text))
+
+
+def as_properties(pipeline: str, entry: LedgerEntry, head: Head) -> dict[str, str]:
+    """Return the table properties that hold an entry and the head, or raise LedgerTooLarge."""
+    text = _json(asdict(entry))
+    if len(text.encode()) > _LIMIT:
+        raise LedgerTooLarge(pipeline, len(text.encode()), _LIMIT)
+    return {_PREFIX + pipeline: text, HEAD: _json(asdict(head))}
+
+
+def entry_digest(entry: LedgerEntry | None) -> str:
+    """Return a text that is equal for equal entries only."""
+    return hashlib.sha256(_json(asdict(entry) if entry else None).encode()).hexdigest()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,35 @@
+"""Which process is this, and does that one still live?"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+
+def this_process() -> str:
+    """Return host, process id and start of this process: never the same for two processes."""
+    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"
+
+
+def is_gone(process: str) -> bool:
+    """Tell whether a process is known to have ended. On other hosts nobody can know."""
+    host, pid, started = process.split(" ")
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return _started(int(pid)) != started
+
+
+def _started(pid: int) -> str:
+    """Return when a process started, in the kernel's ticks: a reused process id shows."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return "-"  # not Linux: the process id alone must do
+    return text.rpartition(")")[2].split()[19]

@@ -1,0 +1,114 @@
+"""The history of runs, kept in the state database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from esker.errors import ProcessDied
+from esker.ledger.process import is_gone, this_process
+from esker.ledger.state import State, moment_of, runs, text_of
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run as the history knows it."""
+
+    run_id: str
+    pipeline: str
+    status: str
+    started_at: datetime
+    finished_at: datetime | None
+    result: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+
+
+def record_start(state: State, project: str, pipeline: str, run_id: str) -> None:
+    """Write down that a run begins, and that earlier ones whose process is gone have failed."""
+    now = text_of(state.now())
+    with state.begin() as connection:
+        open_runs = connection.execute(
+            sa.select(runs.c.run_id, runs.c.process).where(
+                runs.c.project == project, runs.c.pipeline == pipeline, runs.c.status == "running"
+            )
+        ).all()
+        for former in open_runs:
+            if is_gone(former.process):
+                died = ProcessDied().as_json()
+                connection.execute(
+                    runs.update()
+                    .where(runs.c.run_id == former.run_id)
+                    .values(status="failed", finished_at=now, error=json.dumps(died))
+                )
+        connection.execute(
+            runs.insert().values(
+                run_id=run_id,
+                project=project,
+                pipeline=pipeline,
+                status="running",
+                started_at=now,
+                process=this_process(),
+            )
+        )
+
+
+def record_end(
+    state: State, run_id: str, status: str, result: Mapping[str, Any], error: Mapping[str, Any] | None
+) -> None:
+    """Write down how a run ended."""
+    finished = text_of(state.now())
+    with state.begin() as connection:
+        connection.execute(
+            runs.update()
+            .where(runs.c.run_id == run_id)
+            .values(
+                status=status,
+                finished_at=finished,
+                result=json.dumps(result),
+                error=json.dumps(error) if error else None,
+            )
+        )
+
+
+def latest_runs(state: State, project: str, pipeline: str, limit: int = 1) -> list[RunRecord]:
+    """Return a pipeline's newest runs, newest first."""
+    query = (
+        sa.select(runs)
+        .where(runs.c.project == project, runs.c.pipeline == pipeline)
+        .order_by(runs.c.started_at.desc(), runs.c.run_id.desc())
+        .limit(limit)
+    )
+    with state.begin() as connection:
+        return [_record(row) for row in connection.execute(query)]
+
+
+def last_success(state: State, project: str, pipeline: str) -> RunRecord | None:
+    """Return the newest run that did its work."""
+    query = (
+        sa.select(runs)
+        .where(runs.c.project == project, runs.c.pipeline == pipeline, runs.c.status == "succeeded")
+        .order_by(runs.c.started_at.desc())
+        .limit(1)
+    )
+    with state.begin() as connection:
+        row = connection.execute(query).one_or_none()
+    return None if row is None else _record(row)
+
+
+def _record(row: sa.Row[Any]) -> RunRecord:
+    # A run that never said how it ended, and whose process is gone, has failed.
+    status = "failed" if row.status == "running" and is_gone(row.process) else row.status
+    return RunRecord(
+        run_id=row.run_id,
+        pipeline=row.pipeline,
+        status=status,
+        started_at=moment_of(row.started_at),
+        finished_at=moment_of(row.finished_at) if row.finished_at else None,
+        result=json.loads(row.result) if row.result else None,
+        error=json.loads(row.error) if row.error else None,
+    )

@@ -1,0 +1,141 @@
+"""The state database: what is *about* work, such as run history and leases.
+
+It never decides what is in a table. Losing it loses history and convenience, not correctness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from esker.errors import StateError, StateTooNew
+from esker.project import Project
+
+VERSION = 1
+_schema = sa.MetaData()
+
+meta = sa.Table("esker_state", _schema, sa.Column("version", sa.Integer, nullable=False))
+runs = sa.Table(
+    "esker_runs",
+    _schema,
+    sa.Column("run_id", sa.String(36), primary_key=True),
+    sa.Column("project", sa.String(63), nullable=False),
+    sa.Column("pipeline", sa.String(63), nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("started_at", sa.String(32), nullable=False),
+    sa.Column("finished_at", sa.String(32)),
+    sa.Column("result", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Column("process", sa.String(200), nullable=False),
+    sa.Index("esker_runs_by_pipeline", "project", "pipeline", "started_at"),
+)
+leases = sa.Table(
+    "esker_leases",
+    _schema,
+    sa.Column("name", sa.String(200), primary_key=True),
+    sa.Column("holder", sa.String(36), nullable=False),
+    sa.Column("process", sa.String(200), nullable=False),
+    sa.Column("until", sa.String(32), nullable=False),
+)
+remembered = sa.Table(
+    "esker_remembered",
+    _schema,
+    sa.Column("project", sa.String(63), primary_key=True),
+    sa.Column("pipeline", sa.String(63), primary_key=True),
+    sa.Column("entry", sa.String(64), nullable=False),
+    sa.Column("position", sa.Text, nullable=False),
+)
+
+
+class State:
+    """A connection to the state database. `State.open` makes or upgrades it."""
+
+    def __init__(self, engine: sa.Engine, shown_as: str) -> None:
+        self._engine = engine
+        self._shown_as = shown_as
+
+    @classmethod
+    def open(cls, project: Project) -> State:
+        """Open the project's state database, or raise StateError or StateTooNew."""
+        url = _url(project)
+        shown = url.render_as_string(hide_password=True)
+        try:
+            engine = sa.create_engine(url)
+        except (SQLAlchemyError, ImportError) as error:
+            raise StateError(shown, _why(error)) from error
+        if url.get_backend_name() == "sqlite":
+            sa.event.listen(engine, "connect", _tune_sqlite)
+        state = cls(engine, shown)
+        with state.begin() as connection:
+            _schema.create_all(connection)
+            found = connection.execute(sa.select(meta.c.version)).scalar()
+            if found is None:
+                connection.execute(meta.insert().values(version=VERSION))
+            elif found > VERSION:
+                raise StateTooNew(shown, found, VERSION)
+        return state
+
+    @contextmanager
+    def begin(self) -> Iterator[sa.Connection]:
+        """Run a transaction; what the database refuses becomes a StateError."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise StateError(self._shown_as, _why(error)) from error
+
+    def now(self) -> datetime:
+        """Return the time by the database's clock, which all its users share."""
+        if self._engine.dialect.name == "sqlite":
+            return datetime.now(UTC)
+        with self.begin() as connection:
+            found = connection.execute(sa.select(sa.func.now())).scalar_one()
+        assert isinstance(found, datetime)
+        return found.astimezone(UTC)
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self._engine.dispose()
+
+
+def text_of(moment: datetime) -> str:
+    """Return a moment as the text that is stored: it sorts like the moment."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def moment_of(text: str) -> datetime:
+    """Return a stored text as a moment."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def _url(project: Project) -> URL:
+    settings = project.state
+    url = make_url(settings.url)
+    if url.get_backend_name() == "sqlite":
+        path = project.path(url.database or "")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return url.set(database=str(path))
+    return url.set(
+        drivername="postgresql+psycopg",
+        username=settings.user,
+        password=settings.password.get_secret_value() if settings.password else None,
+    )
+
+
+def _tune_sqlite(connection: sa.engine.interfaces.DBAPIConnection, record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA busy_timeout=30000")
+    cursor.close()
+
+
+def _why(error: Exception) -> str:
+    original = getattr(error, "orig", None) or error
+    if isinstance(original, ImportError):
+        return "PostgreSQL needs the extra: pip install 'esker[postgres]'"
+    return str(original).strip().splitlines()[0]

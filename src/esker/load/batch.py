@@ -1,0 +1,73 @@
+"""One batch on its way into a table: read, checked and staged, not yet visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from esker.contracts.check import BAD, fit
+from esker.engine.failures import explained
+from esker.engine.iceberg.stage import StagedFiles, discard, stage
+from esker.engine.iceberg.table import TableId
+from esker.engine.machine import cores
+from esker.engine.progress import watched
+from esker.engine.session import Engine
+from esker.errors import BadRows
+from esker.project.types import Column
+from esker.sources import MALFORMED, ORIGIN
+
+_TARGET_BYTES = 128 * 1024 * 1024
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class StagedBatch:
+    """The files of a batch, and how many rows were read for it."""
+
+    files: StagedFiles
+    rows_read: int
+
+
+def stage_batch(
+    engine: Engine,
+    table: TableId,
+    frame: DataFrame,
+    columns: tuple[Column, ...],
+    *,
+    pipeline: str,
+    batch: str,
+    is_text: bool,
+    source_bytes: int,
+    progress: Callable[[int, int], None],
+) -> StagedBatch:
+    """Check a frame's rows and write them as files of the table, in one pass.
+
+    Raises BadRows when a row does not fit; the files are removed then.
+    """
+    checked = fit(frame, columns, is_text=is_text, malformed=MALFORMED, keep=(ORIGIN,))
+    seen = Observation()
+    problem = F.concat(F.element_at(F.split(F.col(ORIGIN), "/"), -1), F.lit(": "), F.col(BAD))
+    observed = checked.observe(
+        seen,
+        F.count(F.lit(1)).alias("read"),
+        F.count(BAD).alias("bad"),
+        # A handful is enough to see what is wrong; the aggregate must stay small.
+        *(F.min(problem).alias("example0"), F.max(problem).alias("example1")),
+    )
+    with explained("cannot load the rows", engine.log), watched(engine, progress):
+        staged = stage(engine, table, _packed(observed, engine, source_bytes), batch)
+    counts = seen.get
+    if counts["bad"]:
+        discard(engine, staged)
+        examples = list(dict.fromkeys(counts[f"example{index}"] for index in range(2)))
+        raise BadRows(pipeline, counts["bad"], counts["read"], examples)
+    return StagedBatch(staged, counts["read"])
+
+
+def _packed(frame: DataFrame, engine: Engine, source_bytes: int) -> DataFrame:
+    """Use no more tasks than the bytes are worth: each task writes a file of its own."""
+    wanted = max(cores(engine.project.spark.master), -(-source_bytes // _TARGET_BYTES))
+    return frame.coalesce(wanted)

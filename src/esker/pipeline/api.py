@@ -1,0 +1,107 @@
+"""The project as Python programs use it: `esker.open(".")`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from esker.engine.iceberg.table import TableId
+from esker.engine.session import Engine
+from esker.events import Listener, silent
+from esker.ledger.state import State
+from esker.pipeline.doctor import Finding, examine
+from esker.pipeline.due import due_pipelines
+from esker.pipeline.peek import Peeked, peek
+from esker.pipeline.plan import PipelinePlan, apply_changes, plan_pipeline
+from esker.pipeline.result import RunReport, RunResult
+from esker.pipeline.run import run_pipeline, run_pipelines
+from esker.pipeline.show import TableReport, show_table
+from esker.pipeline.tables import table_of
+from esker.project import Project, load_project
+
+
+class OpenProject:
+    """A project that can be run. Spark starts with the first thing that needs it."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    @classmethod
+    def at(cls, folder: str | Path = ".", env: str | None = None) -> OpenProject:
+        """Open the project in a folder, or raise a ProjectError."""
+        return cls(load_project(folder, env))
+
+    @cached_property
+    def engine(self) -> Engine:
+        """Spark, set up for this project."""
+        return Engine.start(self.project)
+
+    @cached_property
+    def state(self) -> State:
+        """The state database."""
+        return State.open(self.project)
+
+    def run(self, pipeline: str, listen: Listener = silent) -> RunResult:
+        """Load what is new in a pipeline's source. Raises the error of a run that failed."""
+        self.project.pipeline(pipeline)
+        result = run_pipeline(self.engine, self.state, pipeline, listen)
+        if result.error is not None:
+            raise result.error
+        return result
+
+    def run_all(
+        self, pipelines: Sequence[str] = (), *, only_due: bool = False, listen: Listener = silent
+    ) -> RunReport:
+        """Run pipelines, or all; errors are in the report. With `only_due`, those that are due."""
+        names = self.names(pipelines)
+        if only_due:
+            due = due_pipelines(self.project, self.state, self.state.now())
+            names = [name for name in names if name in due]
+        return run_pipelines(self.engine, self.state, names, listen) if names else RunReport([])
+
+    def plan(self, pipelines: Sequence[str] = ()) -> list[PipelinePlan]:
+        """Return what runs would do. Nothing is changed."""
+        return [plan_pipeline(self.engine, self.state, name) for name in self.names(pipelines)]
+
+    def apply(self, plans: Sequence[PipelinePlan]) -> None:
+        """Make the table changes of plans; no rows are loaded."""
+        for plan in plans:
+            apply_changes(self.engine, plan)
+
+    def peek(self, pipeline: str, limit: int = 10) -> Peeked:
+        """Return some rows of a pipeline's source; nothing is loaded."""
+        self.project.pipeline(pipeline)
+        return peek(self.engine, pipeline, limit)
+
+    def show(self, table: str, *, where: str | None = None, limit: int = 10) -> TableReport:
+        """Return a report on a table."""
+        return show_table(self.engine, self.table_id(table), where=where, limit=limit)
+
+    def table(self, table: str) -> DataFrame:
+        """Return a table's rows as a Spark frame."""
+        found = self.table_id(table)
+        self.engine.open_catalog(found.catalog)
+        return self.engine.spark.table(found.sql)
+
+    def doctor(self) -> Iterator[Finding]:
+        """Check everything that the project needs."""
+        return examine(self.project)
+
+    def names(self, pipelines: Sequence[str] = ()) -> list[str]:
+        """Return the named pipelines, or all, or raise UnknownPipeline."""
+        for name in pipelines:
+            self.project.pipeline(name)
+        return list(pipelines) or list(self.project.pipelines)
+
+    def table_id(self, table: str) -> TableId:
+        """Return a table by name: a pipeline's, or one whose first part names the catalog."""
+        for pipeline in self.project.pipelines.values():
+            if pipeline.table == table:
+                return table_of(self.project, pipeline)
+        catalog, _, rest = table.partition(".")
+        if catalog in self.project.catalogs() and "." in rest:
+            return TableId(catalog, rest)
+        return TableId(self.project.catalog_name(None), table)

@@ -1,0 +1,104 @@
+"""Check what Esker needs, piece by piece, and say how to mend what fails."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from esker.engine.catalogs import bind
+from esker.engine.jars import jar_folder, missing_jars, provide_jars
+from esker.engine.java import find_java
+from esker.engine.logs import new_log
+from esker.engine.pins import check_spark
+from esker.engine.session import Engine
+from esker.errors import EskerError
+from esker.ledger.state import State
+from esker.project import Project
+
+_GIB = 1024**3
+_LITTLE_SPACE = 1 * _GIB
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked."""
+
+    check: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"check": self.check, "ok": self.ok, "detail": self.detail, "remedy": self.remedy}
+
+
+def examine(project: Project) -> Iterator[Finding]:
+    """Check Python, Java, PySpark, jars, state database, Spark, catalogs and stores, in this order.
+
+    What depends on a failed piece is not tried.
+    """
+    yield Finding("python", True, platform.python_version())
+    basis = [
+        _checked("pyspark", check_spark),
+        _checked("java", lambda: "Java {0.version} from {0.origin} ({0.home})".format(find_java())),
+    ]
+    yield from basis
+    yield _checked("state", lambda: _state(project))
+    if not all(finding.ok for finding in basis):
+        return
+    jars = _checked("jars", lambda: _jars(project))
+    yield jars
+    for name, catalog in project.catalogs().items():
+        for folder in bind(catalog, project).folders:
+            yield _space(f"store of {name}", folder)
+    if not jars.ok:
+        return
+    engines: list[Engine] = []
+    yield _checked("spark", lambda: _spark(project, engines))
+    for engine in engines:
+        for name in project.catalogs():
+            yield _checked(f"catalog {name}", partial(_catalog, engine, name))
+
+
+def _checked(check: str, examine_piece: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, True, examine_piece())
+    except EskerError as error:
+        detail = f"{error.message}: {error.reason}" if error.reason else error.message
+        return Finding(check, False, f"{error.code} {detail}", error.remedy)
+
+
+def _state(project: Project) -> str:
+    State.open(project).close()
+    return project.state.url
+
+
+def _jars(project: Project) -> str:
+    names = ["iceberg", *dict.fromkeys(bind(c, project).jar for c in project.catalogs().values())]
+    fetched = len(missing_jars(names))
+    provide_jars(names, project.spark.conf, new_log(project.folder / ".esker" / "logs"))
+    return f"{len(names)} in {jar_folder()}" + (f", {fetched} fetched now" if fetched else "")
+
+
+def _spark(project: Project, engines: list[Engine]) -> str:
+    engine = Engine.start(project)
+    engines.append(engine)
+    return f"{engine.spark.version} on {engine.spark.sparkContext.master}"
+
+
+def _catalog(engine: Engine, name: str) -> str:
+    engine.open_catalog(name)
+    return engine.bindings[name].warehouse
+
+
+def _space(check: str, folder: Path) -> Finding:
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(existing).free
+    enough = free >= _LITTLE_SPACE
+    remedy = "" if enough else "Free some space: a load that fills the disk fails."
+    return Finding(check, enough, f"{folder}, {free / _GIB:.1f} GiB free", remedy)

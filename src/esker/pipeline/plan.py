@@ -1,0 +1,238 @@
+"""Decide what a run will do, as a value. `esker plan` prints it, `esker run` executes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from esker.contracts.evolution import Differences, compare, find, with_added
+from esker.contracts.inference import infer_columns
+from esker.engine.failures import explained
+from esker.engine.iceberg.table import (
+    TABLE_DEFAULTS,
+    NewTable,
+    Table,
+    TableId,
+    add_columns,
+    create,
+    exists,
+    load,
+)
+from esker.engine.session import Engine
+from esker.errors import ColumnsFrozen, NoColumns, TypeConflict
+from esker.ledger.entry import LedgerEntry
+from esker.ledger.remembered import recall
+from esker.ledger.state import State
+from esker.load.publish import Publisher
+from esker.pipeline.tables import files_table_of, table_of
+from esker.project import Pipeline
+from esker.project.types import Column, Plain
+from esker.sources import Reader, Sent, Slice, reader
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """Make the pipeline's table."""
+
+    table: NewTable
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        return f"create table {self.table.id}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "create_table", "table": str(self.table.id), "ddl": self.table.ddl()}
+
+
+@dataclass(frozen=True)
+class AddColumns:
+    """Add columns to the pipeline's table; files stay as they are."""
+
+    table: TableId
+    columns: tuple[tuple[tuple[str, ...], Column], ...]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{name} {column.type}" for name, column in self._named())
+        return f"add to table {self.table}: {named}"
+
+    def as_json(self) -> dict[str, Any]:
+        columns = {name: str(column.type) for name, column in self._named()}
+        return {"change": "add_columns", "table": str(self.table), "columns": columns}
+
+    def _named(self) -> list[tuple[str, Column]]:
+        return [(".".join((*path, column.name)), column) for path, column in self.columns]
+
+
+TableChange = CreateTable | AddColumns
+
+
+@dataclass(frozen=True)
+class PipelinePlan:
+    """What one run of one pipeline will do."""
+
+    pipeline: str
+    table: TableId
+    mode: str
+    changes: tuple[TableChange, ...]
+    slices: tuple[Slice, ...]
+    columns: tuple[Column, ...]
+    is_text: bool
+    entry: LedgerEntry | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing to do."""
+        return not self.changes and not self.slices
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "pipeline": self.pipeline,
+            "table": str(self.table),
+            "mode": self.mode,
+            "nothing_to_do": self.is_empty,
+            "changes": [change.as_json() for change in self.changes],
+            "batches": [
+                {"reads": piece.summary, "bytes": piece.bytes, "position": {"from": piece.start, "to": piece.end}}
+                for piece in self.slices
+            ],
+            "columns": {column.name: str(column.type) for column in self.columns},
+            "notes": list(self.notes),
+        }
+
+
+def plan_pipeline(engine: Engine, state: State, name: str, publisher: Publisher | None = None) -> PipelinePlan:
+    """Look at source, ledger and table, change nothing, and return what a run would do.
+
+    Raises what stops a run before it begins: source and ledger errors, TypeConflict, ColumnsFrozen.
+    """
+    project = engine.project
+    pipeline = project.pipeline(name)
+    table = table_of(project, pipeline)
+    source = open_reader(engine, name)
+    engine.open_catalog(table.catalog)
+    present = load(engine, table) if exists(engine, table) else None
+    entry = None
+    if present is not None:
+        publisher = publisher or Publisher(engine, table, name, source.fingerprint, run="plan")
+        entry = publisher.ledger()
+    slices = source.plan(recall(state, project.project, name, entry))
+    notes = [] if slices else ["the source has nothing new"]
+    if slices:
+        sent, is_text = _typed(engine, source, slices, pipeline, present)
+    else:
+        sent, is_text = (), False
+    if present is None:
+        columns = _new_columns(pipeline, sent)
+        if not columns and slices:
+            if _has_rows(engine, source, slices):
+                raise NoColumns(name, str(table))
+            return PipelinePlan(
+                name, table, pipeline.mode, (), (), (), False, None, ("the source's files hold no rows yet",)
+            )
+        changes: tuple[TableChange, ...] = (_creation(pipeline, table, columns),) if columns else ()
+    else:
+        changes, columns = _alterations(pipeline, present, sent, is_text)
+        notes += _layout_notes(pipeline, present)
+    return PipelinePlan(
+        name, table, pipeline.mode, changes, tuple(slices), columns, is_text, entry, tuple(notes)
+    )
+
+
+def apply_changes(engine: Engine, plan: PipelinePlan) -> None:
+    """Make the plan's table changes."""
+    for change in plan.changes:
+        match change:
+            case CreateTable(table):
+                create(engine, table)
+            case AddColumns(table, columns):
+                add_columns(engine, table, columns)
+
+
+def open_reader(engine: Engine, name: str) -> Reader:
+    """Return the reader of a pipeline's source."""
+    pipeline = engine.project.pipeline(name)
+    return reader(engine, name, pipeline, files_table_of(engine.project, pipeline))
+
+
+def _typed(
+    engine: Engine, source: Reader, slices: list[Slice], pipeline: Pipeline, present: Table | None
+) -> tuple[tuple[Column, ...], bool]:
+    """Return the columns that the slices send, with types: declared, stored, or found in the data."""
+    sent: Sent = source.sent(slices)
+    known = (*pipeline.declared_columns(), *(present.columns if present else ()))
+    if not sent.is_text:
+        return tuple(column for column in sent.columns if not _is_void(column)), False
+    unknown = [column.name for column in sent.columns if find(known, column.name) is None]
+    inferred: tuple[Column, ...] = ()
+    for piece in slices if unknown else ():
+        with explained("cannot look into the source", engine.log):
+            inferred = _merged(inferred, infer_columns(source.read(piece, ()), unknown))
+    stored = tuple(found for c in sent.columns if (found := find(known, c.name)) is not None)
+    return (*stored, *(c for name in unknown if (c := find(inferred, name)) is not None)), True
+
+
+def _merged(left: tuple[Column, ...], right: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Join what two batches were found to hold: where they differ, text fits both."""
+    merged = {column.name: column for column in left}
+    for column in right:
+        before = merged.get(column.name)
+        if before is not None and before.type != column.type:
+            kinds = {str(before.type), str(column.type)}
+            wider = "double" if kinds == {"bigint", "double"} else "string"
+            merged[column.name] = Column(column.name, Plain(wider))
+        else:
+            merged[column.name] = column
+    return tuple(merged.values())
+
+
+def _is_void(column: Column) -> bool:
+    return column.type == Plain("void")
+
+
+def _has_rows(engine: Engine, source: Reader, slices: list[Slice]) -> bool:
+    with explained("cannot read the source", engine.log):
+        return any(source.read(piece, ()).limit(1).count() for piece in slices)
+
+
+def _new_columns(pipeline: Pipeline, sent: tuple[Column, ...]) -> tuple[Column, ...]:
+    declared = pipeline.declared_columns()
+    return (*declared, *(column for column in sent if find(declared, column.name) is None))
+
+
+def _creation(pipeline: Pipeline, table: TableId, columns: tuple[Column, ...]) -> CreateTable:
+    properties = {
+        **TABLE_DEFAULTS,
+        "format-version": str(pipeline.format_version),
+        "write.format.default": pipeline.format,
+        **pipeline.properties,
+    }
+    return CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties))
+
+
+def _alterations(
+    pipeline: Pipeline, present: Table, sent: tuple[Column, ...], is_text: bool
+) -> tuple[tuple[TableChange, ...], tuple[Column, ...]]:
+    declared = compare(present.columns, pipeline.declared_columns(), is_text=False)
+    extended = with_added(present.columns, declared)
+    found = compare(extended, sent, is_text=is_text)
+    if conflicts := declared.conflicts + found.conflicts:
+        raise TypeConflict(str(present.id), conflicts)
+    frozen = pipeline.evolution == "freeze"
+    if found.added and frozen:
+        raise ColumnsFrozen(str(present.id), [column.name for _, column in found.added])
+    changes = tuple(
+        AddColumns(present.id, difference.added, needs_apply=frozen)
+        for difference in (declared, found)
+        if difference.added
+    )
+    return changes, with_added(extended, Differences(found.added, ()))
+
+
+def _layout_notes(pipeline: Pipeline, present: Table) -> list[str]:
+    declared = tuple(str(field) for field in pipeline.partition_fields())
+    if declared and declared != present.partition_fields:
+        stored = ", ".join(present.partition_fields) or "nothing"
+        return [f"the table is partitioned by {stored}, partition_by says {', '.join(declared)}: left as it is"]
+    return []

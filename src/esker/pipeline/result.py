@@ -1,0 +1,93 @@
+"""What a run gives back: the fields of `run --json`, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from esker.errors import EskerError
+from esker.ledger.entry import Position
+
+Status = Literal["succeeded", "skipped", "held", "failed", "fenced"]
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """What happened to the rows. `read` is the sum of all others."""
+
+    read: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    undeleted: int = 0
+    unchanged: int = 0
+    stale: int = 0
+    duplicates: int = 0
+    ignored: int = 0
+    quarantined: int = 0
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(**{name: value + getattr(other, name) for name, value in asdict(self).items()})
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How one run of one pipeline ended."""
+
+    pipeline: str
+    run_id: str
+    status: Status
+    table: str
+    snapshot_id: int | None = None
+    changeset: int | None = None
+    rows: RowCounts = field(default_factory=RowCounts)
+    position: Mapping[str, Position | None] = field(default_factory=lambda: {"from": None, "to": None})
+    bytes_written: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    error: EskerError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        document = {
+            "pipeline": self.pipeline,
+            "run_id": self.run_id,
+            "status": self.status,
+            "table": self.table,
+            "snapshot_id": self.snapshot_id,
+            "changeset": self.changeset,
+            "rows": asdict(self.rows),
+            "position": dict(self.position),
+            "bytes_written": self.bytes_written,
+            "batches": self.batches,
+            "seconds": round(self.seconds, 3),
+            "notes": list(self.notes),
+        }
+        if self.error is not None:
+            document["error"] = self.error.as_json()
+        return document
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """How all runs of one call ended."""
+
+    pipelines: Sequence[RunResult]
+
+    @property
+    def status(self) -> Status:
+        order: tuple[Status, ...] = ("failed", "fenced", "held", "succeeded")
+        found = {result.status for result in self.pipelines}
+        return next((status for status in order if status in found), "skipped")
+
+    @property
+    def exit_status(self) -> int:
+        """0 when all went well; the errors' status when they agree on one; else 1."""
+        statuses = {result.error.exit_status for result in self.pipelines if result.error is not None}
+        if not statuses:
+            return 0
+        return statuses.pop() if len(statuses) == 1 else 1
+
+    def as_json(self) -> dict[str, Any]:
+        return {"status": self.status, "pipelines": [result.as_json() for result in self.pipelines]}

@@ -1,0 +1,126 @@
+"""Run pipelines: plan, load slice by slice, and remember how it went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from esker.engine.session import Engine
+from esker.errors import ChangeNotApplied, EskerError, Fenced, Interrupted, SchemaMoved
+from esker.events import Listener, Noted, Reached, Step, silent
+from esker.ledger.leases import LeaseTaken, held
+from esker.ledger.remembered import remember
+from esker.ledger.run_id import new_run_id
+from esker.ledger.runs import record_end, record_start
+from esker.ledger.state import State
+from esker.load.modes.append import Append
+from esker.load.publish import Publisher
+from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
+from esker.pipeline.result import RowCounts, RunReport, RunResult, Status
+from esker.pipeline.tables import table_of
+
+_REPLANS = 3
+
+
+def run_pipelines(engine: Engine, state: State, names: Sequence[str], listen: Listener = silent) -> RunReport:
+    """Run pipelines one after the other. One that fails does not keep the others from running."""
+    return RunReport([run_pipeline(engine, state, name, listen) for name in names])
+
+
+def run_pipeline(engine: Engine, state: State, name: str, listen: Listener = silent) -> RunResult:
+    """Run one pipeline. Errors are in the result; only an interruption is raised."""
+    project = engine.project
+    run_id = new_run_id()
+    result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
+    try:
+        with held(state, f"{project.project}/{name}"):
+            return _recorded(engine, state, result, listen)
+    except LeaseTaken as taken:
+        note = f"another run is active: {taken.holder}"
+        listen(Noted(name, note))
+        return replace(result, status="skipped", notes=(note,))
+    except EskerError as error:
+        return replace(result, status="failed", error=error)
+
+
+def _recorded(engine: Engine, state: State, result: RunResult, listen: Listener) -> RunResult:
+    record_start(state, engine.project.project, result.pipeline, result.run_id)
+    started = time.monotonic()
+    run = _Run(engine, state, listen, result)
+    try:
+        run.load()
+    except KeyboardInterrupt:
+        engine.cancel()
+        interrupted = Interrupted()
+        record_end(state, result.run_id, "failed", run.result.as_json(), interrupted.as_json())
+        raise interrupted from None
+    except EskerError as error:
+        status: Status = "fenced" if isinstance(error, Fenced) else "failed"
+        run.result = replace(run.result, status=status, error=error)
+    result = replace(run.result, seconds=time.monotonic() - started)
+    error_json = result.error.as_json() if result.error else None
+    record_end(state, result.run_id, result.status, result.as_json(), error_json)
+    listen(Reached(result.pipeline, Step.FINISHED, result.status))
+    return result
+
+
+@dataclass
+class _Run:
+    """One run under way. Its result says at any moment what has been published so far."""
+
+    engine: Engine
+    state: State
+    listen: Listener
+    result: RunResult
+
+    def load(self) -> None:
+        """Plan and load; a table whose columns changed meanwhile is planned for again."""
+        name = self.result.pipeline
+        source = open_reader(self.engine, name)
+        table = table_of(self.engine.project, self.engine.project.pipeline(name))
+        publisher = Publisher(self.engine, table, name, source.fingerprint, self.result.run_id)
+        loader = Append(self.engine, name, table, source, publisher, self.listen)
+        for attempts_left in reversed(range(_REPLANS)):
+            plan = plan_pipeline(self.engine, self.state, name, publisher)
+            self.listen(Reached(name, Step.PLANNED, _described(plan)))
+            if waiting := [str(change) for change in plan.changes if change.needs_apply]:
+                raise ChangeNotApplied(name, waiting)
+            apply_changes(self.engine, plan)
+            try:
+                self._load_slices(loader, plan)
+            except SchemaMoved:
+                if not attempts_left:
+                    raise
+            else:
+                return
+
+    def _load_slices(self, loader: Append, plan: PipelinePlan) -> None:
+        entry = plan.entry
+        position = plan.slices[0].start if plan.slices else (entry.position if entry else None)
+        self._add(notes=plan.notes, position={"from": position, "to": position})
+        if entry is not None:
+            self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
+        for piece in plan.slices:
+            loaded = loader.load(piece, plan.columns, entry, is_text=plan.is_text)
+            if loaded.published is None:
+                remember(self.state, self.engine.project.project, plan.pipeline, entry, piece.end)
+            else:
+                entry = loaded.published.entry
+                self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
+            self._add(
+                rows=self.result.rows + RowCounts(read=loaded.rows, inserted=loaded.rows),
+                position={"from": position, "to": piece.end},
+                bytes_written=self.result.bytes_written + loaded.bytes,
+                batches=self.result.batches + (loaded.published is not None),
+            )
+
+    def _add(self, **facts: Any) -> None:
+        self.result = replace(self.result, **facts)
+
+
+def _described(plan: PipelinePlan) -> str:
+    if not plan.slices:
+        return "nothing to do" if plan.is_empty else "table changes only"
+    return ", ".join(piece.summary for piece in plan.slices)

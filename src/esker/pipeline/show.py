@@ -1,0 +1,129 @@
+"""Everything worth knowing about a table, for a person to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from esker.engine.failures import JvmFailure, causes, explained, first_line
+from esker.engine.iceberg.scan import ColumnStatistics, Files, column_statistics, planned_files
+from esker.engine.iceberg.table import Table, TableId, load
+from esker.engine.session import Engine
+from esker.errors import InvalidFilter
+
+_SNAPSHOTS = 10
+
+
+@dataclass(frozen=True)
+class SnapshotLine:
+    """One line of a table's history."""
+
+    snapshot_id: int
+    committed_at: str
+    operation: str
+    added_records: int
+    total_records: int
+    pipeline: str | None
+    changeset: int | None
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What a filter would read, beside what the whole table holds."""
+
+    where: str
+    files: Files
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """A table's shape, files, history and some of its rows."""
+
+    table: Table
+    files: Files
+    statistics: list[ColumnStatistics]
+    snapshots: list[SnapshotLine]
+    filtered: Filtered | None
+    rows: list[Mapping[str, Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        table = self.table
+        return {
+            "table": str(table.id),
+            "catalog": table.id.catalog,
+            "location": table.location,
+            "format_version": table.format_version,
+            "columns": [
+                {"name": c.name, "type": str(c.type), "required": c.required, "doc": c.doc}
+                for c in table.columns
+            ],
+            "partition_by": list(table.partition_fields),
+            "files": asdict(self.files),
+            "statistics": [asdict(statistics) for statistics in self.statistics],
+            "snapshots": [asdict(line) for line in self.snapshots],
+            "where": {"filter": self.filtered.where, **asdict(self.filtered.files)} if self.filtered else None,
+            "rows": [dict(row) for row in self.rows],
+        }
+
+
+def show_table(engine: Engine, table: TableId, *, where: str | None = None, limit: int = 10) -> TableReport:
+    """Return a report on a table, or raise TableNotFound or InvalidFilter."""
+    engine.open_catalog(table.catalog)
+    found = load(engine, table)
+    filtered = Filtered(where, planned_files(engine, table, where)) if where else None
+    return TableReport(
+        table=found,
+        files=planned_files(engine, table, None),
+        statistics=column_statistics(engine, found),
+        snapshots=_snapshots(engine, table),
+        filtered=filtered,
+        rows=_rows(engine, table, where, limit),
+    )
+
+
+def _snapshots(engine: Engine, table: TableId) -> list[SnapshotLine]:
+    with explained(f'cannot read the history of table "{table}"', engine.log):
+        rows = (
+            engine.spark.table(f"{table.sql}.`snapshots`")
+            .orderBy(F.col("committed_at").desc())
+            .limit(_SNAPSHOTS)
+            .collect()
+        )
+    lines = []
+    for row in rows:
+        summary: dict[str, str] = row["summary"]
+        changeset = summary.get("esker.changeset")
+        lines.append(
+            SnapshotLine(
+                snapshot_id=row["snapshot_id"],
+                committed_at=row["committed_at"].isoformat(),
+                operation=row["operation"],
+                added_records=int(summary.get("added-records", 0)),
+                total_records=int(summary.get("total-records", 0)),
+                pipeline=summary.get("esker.pipeline"),
+                changeset=int(changeset) if changeset else None,
+            )
+        )
+    return lines
+
+
+def _rows(engine: Engine, table: TableId, where: str | None, limit: int) -> list[Mapping[str, Any]]:
+    frame = engine.spark.table(table.sql)
+    try:
+        if where:
+            frame = frame.where(where)
+        return [as_mapping(row) for row in frame.limit(limit).collect()]
+    except JvmFailure as error:
+        if where:
+            raise InvalidFilter(where, first_line(causes(error)[0].message)) from error
+        with explained(f'cannot read table "{table}"', engine.log):
+            raise
+
+
+def as_mapping(row: Row) -> Mapping[str, Any]:
+    """Return a row as names and values, nested rows included."""
+    return row.asDict(recursive=True)

@@ -1,0 +1,30 @@
+"""Iceberg's JDBC catalog in PostgreSQL, as users declare it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from esker.project.declaration import Declaration, Name
+from esker.project.secrets import Secret
+
+
+class JdbcCatalog(Declaration):
+    """Iceberg's JDBC catalog in a PostgreSQL database: several machines, no further server."""
+
+    type: Literal["jdbc"] = "jdbc"
+    name: Name | None = Field(None, description="As for sqlite.")
+    url: str = Field(description="`jdbc:postgresql://host:5432/database`, without credentials.")
+    user: str | None = None
+    password: Secret | None = None
+    warehouse: str = Field(description="Where tables lie: a folder that every machine sees.")
+
+    @field_validator("url")
+    @classmethod
+    def _postgresql_without_credentials(cls, url: str) -> str:
+        if not url.startswith("jdbc:postgresql://"):
+            raise ValueError("the url must begin with jdbc:postgresql://")
+        if "@" in url or "password=" in url:
+            raise ValueError("the url holds credentials; write them as user: and password: ${NAME}")
+        return url

@@ -1,0 +1,44 @@
+"""How a table's files are laid out: partition transforms, as users write them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
+_PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
+_CALL = re.compile(r"\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^(),]+?)\s*\)\s*")
+
+
+@dataclass(frozen=True)
+class PartitionField:
+    """One field of a partition spec, such as `bucket(16, id)`."""
+
+    column: str
+    transform: Transform = "identity"
+    argument: int | None = None
+
+    def __str__(self) -> str:
+        if self.transform == "identity":
+            return self.column
+        inner = f"{self.argument}, {self.column}" if self.argument else self.column
+        return f"{self.transform}({inner})"
+
+
+def parse_partition_field(text: str) -> PartitionField:
+    """Read `column`, `day(column)`, `bucket(16, column)` or `truncate(4, column)`."""
+    if "(" not in text:
+        return PartitionField(text.strip())
+    call = _CALL.fullmatch(text)
+    if call is None:
+        raise ValueError(f'"{text}" is no partition field; write day(column) or bucket(16, column)')
+    name, number, column = call.groups()
+    name = _PLURALS.get(name.lower(), name.lower())
+    if name not in get_args(Transform):
+        raise ValueError(f'unknown transform "{name}"; known are {", ".join(get_args(Transform))}')
+    takes_number = name in ("bucket", "truncate")
+    if takes_number != (number is not None):
+        form = f"{name}(16, {column})" if takes_number else f"{name}({column})"
+        raise ValueError(f'"{text}" should read {form}; the number comes first')
+    return PartitionField(column, cast(Transform, name), int(number) if number else None)

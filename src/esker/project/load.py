@@ -1,0 +1,84 @@
+"""Read a project: YAML, environment, defaults and secrets become one checked `Project`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from esker.errors import InvalidProject, Problem, ProjectNotFound, UnknownEnvironment
+from esker.project.document import Document, read_document
+from esker.project.explain import explain
+from esker.project.project import Project
+from esker.project.secrets import MissingVariables, environment, resolve
+
+PROJECT_FILE = "esker.yml"
+
+
+def load_project(folder: Path | str = ".", env: str | None = None) -> Project:
+    """Return the project in a folder, as it is in an environment.
+
+    Raises ProjectNotFound, InvalidYaml, UnknownEnvironment or InvalidProject; the latter holds every
+    problem of the file, not only the first.
+    """
+    root = Path(folder).expanduser().absolute()
+    if not (root / PROJECT_FILE).is_file():
+        raise ProjectNotFound(str(folder))
+    document = read_document(root / PROJECT_FILE, PROJECT_FILE)
+    known = document.at(("environments",))
+    if env is not None:
+        names = list(known) if isinstance(known, dict) else []
+        if env not in names:
+            raise UnknownEnvironment(env, names)
+        document.overlay((), ("environments", env))
+    _apply_defaults(document)
+    problems = _resolve_variables(document, root)
+    try:
+        project = Project.model_validate(document.data)
+    except ValidationError as error:
+        problems += _without_unset(explain(error, document, Project), problems)
+    if problems:
+        raise InvalidProject(sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0)))
+    return project.placed(root, env)
+
+
+def check_environments(folder: Path | str) -> list[str]:
+    """Check the project as it is in each of its environments; return their names."""
+    names = list(load_project(folder).environments)
+    for name in names:
+        load_project(folder, name)
+    return names
+
+
+def _apply_defaults(document: Document) -> None:
+    pipelines = document.at(("pipelines",))
+    for name, pipeline in pipelines.items() if isinstance(pipelines, dict) else ():
+        if isinstance(pipeline, dict):
+            document.underlay(("pipelines", name), ("defaults",))
+
+
+def _resolve_variables(document: Document, folder: Path) -> list[Problem]:
+    """Replace the variables of the document. Environments that were not chosen stay as they are."""
+    variables = environment(folder)
+    problems = []
+    for path, text in list(document.texts()):
+        if path[0] in ("environments", "defaults"):
+            continue
+        try:
+            document.put(path, resolve(text, variables))
+        except MissingVariables as missing:
+            for name in missing.names:
+                problems.append(
+                    document.problem(
+                        path,
+                        f"variable {name} is not set",
+                        remedy=f"Set {name} in the environment, or write {name}=… into .env beside esker.yml",
+                    )
+                )
+    return problems
+
+
+def _without_unset(problems: list[Problem], unset: list[Problem]) -> list[Problem]:
+    """Leave out what follows only from an unset variable."""
+    places = {(problem.line, problem.column) for problem in unset}
+    return [problem for problem in problems if (problem.line, problem.column) not in places]

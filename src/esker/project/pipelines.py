@@ -1,0 +1,135 @@
+"""A pipeline: source, columns, table and mode, as users declare them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from cronsim import CronSim, CronSimError
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from esker.project.declaration import Declaration, Duration, Name, TableName
+from esker.project.layout import PartitionField, parse_partition_field
+from esker.project.sources import Source
+from esker.project.types import Column, Type, parse_type
+
+RESERVED_PREFIX = "_esker_"
+
+
+class ColumnDeclaration(Declaration):
+    """A column in its long form."""
+
+    type: str = Field(description="A Spark type: bigint, decimal(12,2), array<string>, struct<a: int>…")
+    required: bool = Field(False, description="No row may lack a value.")
+    doc: str | None = Field(None, description="Stored with the column in the table.")
+
+    @field_validator("type")
+    @classmethod
+    def _known(cls, text: str) -> str:
+        parse_type(text)
+        return text
+
+    def parsed(self) -> Type:
+        return parse_type(self.type)
+
+
+def _short_form(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
+
+
+AnyColumn = Annotated[ColumnDeclaration, BeforeValidator(_short_form, json_schema_input_type=ColumnDeclaration | str)]
+
+
+class Pipeline(Declaration):
+    """Carry rows from one source into one table."""
+
+    source: Source
+    table: TableName = Field(description="Namespace and table: `lakehouse.sales`.")
+    mode: Literal["append"] = Field("append", description="What happens to a row: `append` adds it.")
+    catalog: Name | None = Field(
+        None, description="A connection that is a catalog. Default: the project's catalog."
+    )
+    columns: dict[str, AnyColumn] = Field(
+        default_factory=dict,
+        description="Columns and their types. What is not declared is inferred from the data.",
+    )
+    partition_by: list[str] = Field(
+        default_factory=list,
+        description="Partition fields: `country`, `day(placed_at)`, `bucket(16, id)`.",
+    )
+    format: Literal["parquet", "avro", "orc"] = Field("parquet", description="Format of data files.")
+    format_version: Literal[2, 3] = Field(2, description="Iceberg table format.")
+    properties: dict[str, str] = Field(
+        default_factory=dict, description="Further Iceberg table properties, set at creation."
+    )
+    evolution: Literal["evolve", "freeze"] = Field(
+        "evolve",
+        description="Columns that the source sends and the table lacks: `evolve` adds them, `freeze` "
+        "refuses the batch.",
+    )
+    every: Duration | None = Field(None, description="`run --due` runs it when this time has passed.")
+    cron: str | None = Field(
+        None, description="`run --due` runs it when this cron expression (UTC) has come round."
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _distinct(cls, columns: dict[str, ColumnDeclaration]) -> dict[str, ColumnDeclaration]:
+        seen: dict[str, str] = {}
+        for name in columns:
+            if name.lower().startswith(RESERVED_PREFIX):
+                raise ValueError(f'column "{name}": names that begin with {RESERVED_PREFIX} are reserved')
+            if other := seen.get(name.lower()):
+                raise ValueError(f'columns "{other}" and "{name}" differ in case only; Spark takes both as one')
+            seen[name.lower()] = name
+        return columns
+
+    @field_validator("partition_by")
+    @classmethod
+    def _readable(cls, fields: list[str]) -> list[str]:
+        for field in fields:
+            parse_partition_field(field)
+        return fields
+
+    @field_validator("properties")
+    @classmethod
+    def _not_ours(cls, properties: dict[str, str]) -> dict[str, str]:
+        for key in properties:
+            if key.startswith("esker."):
+                raise ValueError(f'property "{key}" belongs to Esker')
+            if key in ("format-version", "write.format.default"):
+                raise ValueError(f'property "{key}" is set by format_version: and format:')
+        return properties
+
+    @field_validator("cron")
+    @classmethod
+    def _cron(cls, cron: str | None) -> str | None:
+        if cron is not None:
+            from datetime import UTC, datetime
+
+            try:
+                CronSim(cron, datetime.now(UTC))
+            except CronSimError as error:
+                raise ValueError(f'"{cron}" is no cron expression: {error}') from None
+        return cron
+
+    @model_validator(mode="after")
+    def _one_schedule(self) -> Pipeline:
+        if self.every is not None and self.cron is not None:
+            raise ValueError("write every: or cron:, not both")
+        declared = {name.lower() for name in self.columns}
+        if declared and self.evolution == "freeze":
+            for field in self.partition_fields():
+                if field.column.split(".")[0].lower() not in declared:
+                    raise ValueError(f'partition_by names column "{field.column}", which is not declared')
+        if self.source.format == "csv" and not self.source.header and not self.columns:
+            raise ValueError("csv without a header needs columns:, in the order of the file")
+        return self
+
+    def declared_columns(self) -> tuple[Column, ...]:
+        return tuple(
+            Column(name, column.parsed(), column.required, column.doc)
+            for name, column in self.columns.items()
+        )
+
+    def partition_fields(self) -> tuple[PartitionField, ...]:
+        return tuple(parse_partition_field(text) for text in self.partition_by)

@@ -1,0 +1,95 @@
+"""Values from the environment, and the promise that secrets never leave the process as text.
+
+`${NAME}` and `${NAME:-default}` are replaced in every text of the project file; `$$` is a dollar sign.
+A secret must come from there: a password that stands in the file as text is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from dotenv import dotenv_values
+from pydantic import BeforeValidator, Field, SecretStr
+
+_VARIABLE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})")
+_TELLING_NAME = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|(?:^|_)KEY", re.IGNORECASE)
+_SHORTEST_MASKED = 4
+_known_secrets: set[str] = set()
+
+
+class FromEnvironment(str):
+    """A text that holds the value of at least one variable."""
+
+    __slots__ = ()
+
+
+class MissingVariables(Exception):
+    """Variables that a text names and the environment lacks."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = list(names)
+        super().__init__(", ".join(self.names))
+
+
+def environment(folder: Path) -> Mapping[str, str]:
+    """Return the process environment, with `.env` of the folder below it."""
+    stored = {key: value for key, value in dotenv_values(folder / ".env").items() if value is not None}
+    return {**stored, **os.environ}
+
+
+def resolve(text: str, variables: Mapping[str, str]) -> str:
+    """Replace the variables of a text, or raise MissingVariables with all that are unset."""
+    missing: list[str] = []
+    used = False
+
+    def value(match: re.Match[str]) -> str:
+        nonlocal used
+        dollar, name, default = match.groups()
+        if dollar:
+            return "$"
+        used = True
+        found = variables.get(name, default)
+        if found is None:
+            missing.append(name)
+            return ""
+        if _TELLING_NAME.search(name):
+            remember_secret(found)
+        return found
+
+    resolved = _VARIABLE.sub(value, text)
+    if missing:
+        raise MissingVariables(missing)
+    return FromEnvironment(resolved) if used else resolved
+
+
+def remember_secret(value: str) -> None:
+    """Mask this value from now on in everything that is shown or logged."""
+    if len(value) >= _SHORTEST_MASKED:
+        _known_secrets.add(value)
+
+
+def redact(text: str) -> str:
+    """Return a text with every known secret masked."""
+    for secret in sorted(_known_secrets, key=len, reverse=True):
+        text = text.replace(secret, "********")
+    return text
+
+
+def _only_from_environment(value: Any) -> Any:
+    if isinstance(value, str):
+        if not isinstance(value, FromEnvironment):
+            raise ValueError("a secret stands here as text; write ${NAME} and set NAME in .env")
+        remember_secret(value)
+    return value
+
+
+Secret = Annotated[
+    SecretStr,
+    BeforeValidator(_only_from_environment),
+    Field(description="From the environment or .env: ${NAME}."),
+]
+"""A value that is never printed and never stands in the project file."""

@@ -1,0 +1,70 @@
+"""Where a project runs and remembers: Spark and the state database, as users declare them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, field_validator
+
+from esker.project.declaration import Declaration
+from esker.project.secrets import Secret
+
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mgMG]$")]
+
+
+class SparkSettings(Declaration):
+    """Where Spark runs. Without any setting: on this machine, sized to it."""
+
+    master: str = Field(
+        "local[*]",
+        description="local[*], local[4], spark://host:7077, yarn or k8s://https://host:443.",
+    )
+    driver_memory: Memory | None = Field(
+        None, description="Memory of the driver, such as 4g. Default: half of the machine's, at most 8g."
+    )
+    conf: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")
+
+    @field_validator("master")
+    @classmethod
+    def _known_master(cls, master: str) -> str:
+        if not re.fullmatch(r"local(\[(\*|\d+)\])?|spark://.+|yarn|k8s://.+", master):
+            raise ValueError(
+                f'unknown master "{master}"; write local[*], local[4], spark://host:7077, yarn or k8s://…'
+            )
+        return master
+
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _as_text(cls, conf: object) -> object:
+        # YAML reads `true` and `8` as values of their own; Spark knows only text.
+        if isinstance(conf, dict):
+            return {
+                key: str(value).lower() if isinstance(value, bool) else str(value)
+                for key, value in conf.items()
+            }
+        return conf
+
+    @property
+    def is_local(self) -> bool:
+        return self.master.startswith("local")
+
+
+class StateSettings(Declaration):
+    """The state database: run history and leases. It never decides what is in a table."""
+
+    url: str = Field(
+        "sqlite:///.esker/state.db",
+        description="`sqlite:///path` or `postgresql://host:5432/database`, without credentials.",
+    )
+    user: str | None = None
+    password: Secret | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _without_credentials(cls, url: str) -> str:
+        if not url.startswith(("sqlite:///", "postgresql://")):
+            raise ValueError("the url must begin with sqlite:/// or postgresql://")
+        if "@" in url:
+            raise ValueError("the url holds credentials; write them as user: and password: ${NAME}")
+        return url

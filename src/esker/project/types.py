@@ -1,0 +1,292 @@
+"""Column types, as users write them and as Spark understands them.
+
+Spark's names are used (`bigint`, `decimal(12,2)`, `array<string>`, `struct<a: int>`), because the
+data runs on Spark. Parsing needs no Spark: `esker check` answers without a JVM.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_ALIASES = {
+    "bool": "boolean",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "text": "string",
+    "varchar": "string",
+    "bytes": "binary",
+    "timestamptz": "timestamp",
+    "timestamp_ltz": "timestamp",
+}
+_PLAIN = (
+    "boolean int bigint float double string binary date timestamp timestamp_ntz".split()  # noqa: SIM905
+)
+_JSON_NAMES = {"int": "integer", "bigint": "long"}
+_FROM_JSON = {"integer": "int", "long": "bigint", "byte": "int", "short": "int"}
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([A-Za-z_][\w]*)|(\d+)|([<>(),:]))")
+
+
+class TypeSyntaxError(ValueError):
+    """A type was written in a way that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A type without parts, such as `bigint`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def as_json(self) -> Any:
+        return _JSON_NAMES.get(self.name, self.name)
+
+
+@dataclass(frozen=True)
+class Decimal:
+    """An exact number with `precision` digits, `scale` of them after the point."""
+
+    precision: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})"
+
+    def as_json(self) -> Any:
+        return str(self)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A list of values of one type."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return f"array<{self.element}>"
+
+    def as_json(self) -> Any:
+        return {"type": "array", "elementType": self.element.as_json(), "containsNull": True}
+
+
+@dataclass(frozen=True)
+class Map:
+    """Values by key."""
+
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"map<{self.key},{self.value}>"
+
+    def as_json(self) -> Any:
+        return {
+            "type": "map",
+            "keyType": self.key.as_json(),
+            "valueType": self.value.as_json(),
+            "valueContainsNull": True,
+        }
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, or a field of a struct."""
+
+    name: str
+    type: Type
+    required: bool = False
+    doc: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type.as_json(),
+            "nullable": not self.required,
+            "metadata": {"comment": self.doc} if self.doc else {},
+        }
+
+    def ddl(self) -> str:
+        """Return the column as it stands in CREATE TABLE."""
+        text = f"{quoted(self.name)} {ddl(self.type)}"
+        if self.required:
+            text += " NOT NULL"
+        if self.doc:
+            # Spark's parser reads \' inside a string literal; a backslash must be doubled first.
+            escaped = self.doc.replace("\\", "\\\\").replace("'", "\\'")
+            text += f" COMMENT '{escaped}'"
+        return text
+
+
+@dataclass(frozen=True)
+class Struct:
+    """Named fields."""
+
+    fields: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        return "struct<" + ",".join(f"{f.name}:{f.type}" for f in self.fields) + ">"
+
+    def as_json(self) -> Any:
+        return {"type": "struct", "fields": [field.as_json() for field in self.fields]}
+
+
+Type = Plain | Decimal | Array | Map | Struct
+
+
+def quoted(name: str) -> str:
+    """Return a name as a quoted SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def ddl(kind: Type) -> str:
+    """Return a type as it stands in CREATE TABLE, with every field name quoted."""
+    match kind:
+        case Array(element):
+            return f"array<{ddl(element)}>"
+        case Map(key, value):
+            return f"map<{ddl(key)}, {ddl(value)}>"
+        case Struct(fields):
+            return "struct<" + ", ".join(f"{quoted(f.name)}: {ddl(f.type)}" for f in fields) + ">"
+        case _:
+            return str(kind)
+
+
+def parse_type(text: str) -> Type:
+    """Read a type such as `struct<id: bigint, tags: array<string>>`."""
+    return _Parser(text).whole()
+
+
+def columns_from_json(schema: dict[str, Any]) -> tuple[Column, ...]:
+    """Read the columns of a Spark schema given as Spark's own JSON value."""
+    return tuple(
+        Column(
+            name=field["name"],
+            type=_type_from_json(field["type"]),
+            required=not field["nullable"],
+            doc=(field.get("metadata") or {}).get("comment"),
+        )
+        for field in schema["fields"]
+    )
+
+
+def columns_as_json(columns: tuple[Column, ...]) -> dict[str, Any]:
+    """Return columns as the JSON value that Spark's `StructType.fromJson` reads."""
+    return {"type": "struct", "fields": [column.as_json() for column in columns]}
+
+
+def _type_from_json(value: Any) -> Type:
+    if isinstance(value, str):
+        if decimal := re.fullmatch(r"decimal\((\d+),(\d+)\)", value):
+            return Decimal(int(decimal[1]), int(decimal[2]))
+        if value.startswith(("char(", "varchar(")):
+            return Plain("string")
+        return Plain(_FROM_JSON.get(value, value))
+    match value["type"]:
+        case "array":
+            return Array(_type_from_json(value["elementType"]))
+        case "map":
+            return Map(_type_from_json(value["keyType"]), _type_from_json(value["valueType"]))
+        case "struct":
+            return Struct(columns_from_json(value))
+        case "udt":
+            return _type_from_json(value["sqlType"])
+    raise TypeSyntaxError(f"type {value} has no counterpart in Iceberg")
+
+
+class _Parser:
+    """Recursive descent over the tokens of one type."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[str] = []
+        at = 0
+        while text[at:].strip():
+            token = _TOKEN.match(text, at)
+            if token is None:
+                raise TypeSyntaxError(f'unexpected "{text[at:].strip()[0]}" in type "{text}"')
+            self.tokens.append(token[0].strip())
+            at = token.end()
+        self.at = 0
+
+    def whole(self) -> Type:
+        kind = self.type()
+        if self.at < len(self.tokens):
+            raise TypeSyntaxError(f'unexpected "{self.tokens[self.at]}" in type "{self.text}"')
+        return kind
+
+    def next(self, expected: str | None = None) -> str:
+        token = self.tokens[self.at] if self.at < len(self.tokens) else ""
+        if not token or (expected is not None and token != expected):
+            found = f'found "{token}"' if token else "the type ends too early"
+            wanted = f'expected "{expected}", ' if expected else ""
+            raise TypeSyntaxError(f'in type "{self.text}": {wanted}{found}')
+        self.at += 1
+        return token
+
+    def take(self, token: str) -> bool:
+        found = self.at < len(self.tokens) and self.tokens[self.at] == token
+        self.at += found
+        return found
+
+    def type(self) -> Type:
+        word = self.next().lower()
+        name = _ALIASES.get(word, word)
+        match name:
+            case "decimal" | "numeric" | "dec":
+                return self.decimal()
+            case "array" | "list":
+                self.next("<")
+                element = self.type()
+                self.next(">")
+                return Array(element)
+            case "map":
+                self.next("<")
+                key = self.type()
+                self.next(",")
+                value = self.type()
+                self.next(">")
+                return Map(key, value)
+            case "struct":
+                return self.struct()
+            case "string" if self.take("("):
+                self.next()
+                self.next(")")
+                return Plain("string")
+            case _ if name in _PLAIN:
+                return Plain(name)
+        known = ", ".join([*_PLAIN, "decimal(p,s)", "array<…>", "map<…>", "struct<…>"])
+        raise TypeSyntaxError(f'unknown type "{word}"; known are {known}')
+
+    def decimal(self) -> Decimal:
+        if not self.take("("):
+            return Decimal(10, 0)
+        precision = self.number()
+        scale = self.number() if self.take(",") else 0
+        self.next(")")
+        if not (1 <= precision <= 38 and 0 <= scale <= precision):
+            raise TypeSyntaxError(f"decimal({precision},{scale}): at most 38 digits, scale within")
+        return Decimal(precision, scale)
+
+    def number(self) -> int:
+        token = self.next()
+        if not token.isdigit():
+            raise TypeSyntaxError(f'in type "{self.text}": expected a number, found "{token}"')
+        return int(token)
+
+    def struct(self) -> Struct:
+        self.next("<")
+        fields: list[Column] = []
+        while True:
+            name = self.next()
+            if name.startswith("`"):
+                name = name[1:-1].replace("``", "`")
+            self.next(":")
+            fields.append(Column(name, self.type()))
+            if not self.take(","):
+                break
+        self.next(">")
+        return Struct(tuple(fields))

@@ -1,0 +1,113 @@
+"""A files source: slices are files that have not been loaded, whatever their age."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from esker.engine.failures import explained
+from esker.engine.iceberg.table import TableId
+from esker.engine.session import Engine
+from esker.errors import FileChanged, FileChangedWhileReading
+from esker.ledger.entry import Position
+from esker.ledger.loaded_files import LoadedFiles
+from esker.ledger.run_id import new_run_id
+from esker.project.pipelines import Pipeline
+from esker.project.sources import FilesSource
+from esker.project.types import Column
+from esker.sources.files.csv import CsvFormat
+from esker.sources.files.formats import Format
+from esker.sources.files.jsonl import JsonLinesFormat
+from esker.sources.files.listing import FoundFile, list_files, look_at
+from esker.sources.files.parquet import ParquetFormat
+from esker.sources.source import Sent, Slice
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class FilesReader:
+    """Reads the files of one pipeline. Its position is the last batch and the number of files."""
+
+    engine: Engine
+    name: str
+    pipeline: Pipeline
+    source: FilesSource
+    loaded: LoadedFiles
+
+    @classmethod
+    def of(cls, engine: Engine, name: str, pipeline: Pipeline, files_table: TableId) -> FilesReader:
+        return cls(engine, name, pipeline, pipeline.source, LoadedFiles(engine, files_table, name))
+
+    @property
+    def fingerprint(self) -> str:
+        # The set of loaded files is exact, so another pattern may follow: only the kind counts.
+        return "files"
+
+    def plan(self, position: Position | None) -> list[Slice]:
+        known = self.loaded.upto(position["batch"] if position else None)
+        fresh: list[FoundFile] = []
+        changed: list[FoundFile] = []
+        for file in list_files(self.engine.project, self.name, self.source):
+            before = known.get(file.path)
+            if before is None:
+                fresh.append(file)
+            elif before != file.version:
+                changed.append(file)
+        if changed and self.source.on_changed == "error":
+            told = [f'"{f.path}" had {known[f.path]}, now {f.version}' for f in changed[:_SHOWN]]
+            raise FileChanged(self.name, told, len(changed))
+        if self.source.on_changed == "reload":
+            fresh = sorted(fresh + changed, key=lambda file: file.path)
+        return self._slices(fresh, position, len(known))
+
+    def newest(self) -> Slice | None:
+        files = list_files(self.engine.project, self.name, self.source)
+        return self._slices(files[:1], None, 0)[0] if files else None
+
+    def sent(self, slices: Sequence[Slice]) -> Sent:
+        files = [file for piece in slices for file in piece.content]
+        with explained("cannot look into the files", self.engine.log):
+            return self._format().sent(files)
+
+    def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
+        with explained("cannot read the files", self.engine.log):
+            return self._format().read(piece.content, columns)
+
+    def confirm(self, piece: Slice) -> None:
+        for file in piece.content:
+            now = look_at(self.engine.project, file.path)
+            if now is None or now.version != file.version:
+                after = str(now.version) if now else "a folder"
+                raise FileChangedWhileReading(self.name, file.path, str(file.version), after)
+
+    def record(self, piece: Slice, run: str) -> None:
+        self.loaded.record(
+            [file.version for file in piece.content],
+            batch=piece.end["batch"],
+            previous=piece.start["batch"] if piece.start else None,
+            run=run,
+        )
+
+    def _slices(self, files: list[FoundFile], position: Position | None, before: int) -> list[Slice]:
+        slices = []
+        for first in range(0, len(files), self.source.max_files):
+            part = tuple(files[first : first + self.source.max_files])
+            end = {"batch": new_run_id(), "files": before + first + len(part)}
+            size = sum(file.version.size for file in part)
+            noun = "file" if len(part) == 1 else "files"
+            slices.append(Slice(position, end, size, f"{len(part)} {noun}", part))
+            position = end
+        return slices
+
+    def _format(self) -> Format:
+        spark, source = self.engine.spark, self.source
+        match source.format:
+            case "csv":
+                return CsvFormat(spark, source, tuple(self.pipeline.columns))
+            case "jsonl":
+                return JsonLinesFormat(spark, source)
+            case "parquet":
+                return ParquetFormat(spark, source)

@@ -1,0 +1,69 @@
+"""What every kind of source can do: plan slices beyond a position, and read one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+
+from esker.ledger.entry import Position
+from esker.project.types import Column
+
+MALFORMED = "_esker_malformed"
+"""Column of a read frame: the raw record when it could not be parsed, else null."""
+
+ORIGIN = "_esker_origin"
+"""Column of a read frame: where the row came from, for messages."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One bounded piece of a source, with the position it leads to."""
+
+    start: Position | None
+    end: Position
+    bytes: int
+    summary: str
+    """In words, for people: `3 files, 12.4 kB`."""
+    content: Any
+    """What only the source itself understands."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The columns that a source sends."""
+
+    columns: tuple[Column, ...]
+    is_text: bool = False
+    """Values come as text; their types are still to be found out."""
+
+
+class Reader(Protocol):
+    """How one source is read."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells sources apart whose positions mean different things."""
+
+    def plan(self, position: Position | None) -> list[Slice]:
+        """Return what lies beyond a position, in the order in which it is to be loaded."""
+
+    def newest(self) -> Slice | None:
+        """Return some of what is there now, loaded or not, for a person to look at."""
+
+    def sent(self, slices: Sequence[Slice]) -> Sent:
+        """Return the columns of these slices."""
+
+    def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
+        """Return a slice's rows, with MALFORMED and ORIGIN beside the columns that it sends.
+
+        `columns` are those of the table; a source that parses types itself parses to these.
+        """
+
+    def confirm(self, piece: Slice) -> None:
+        """Raise if the source changed under the slice while it was read."""
+
+    def record(self, piece: Slice, run: str) -> None:
+        """Write down what does not fit into the position, before the slice is published."""
