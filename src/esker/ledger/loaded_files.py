@@ -139,4 +139,3 @@ class LoadedFiles:
             chain.append(at)
             at = previous[at]
         return {name: len(chain) - index for index, name in enumerate(chain)}
-

@@ -15,7 +15,9 @@ from esker.ledger.entry import LedgerEntry, Position, entry_digest
 from esker.ledger.state import State, remembered
 
 
-def remember(state: State, project: str, pipeline: str, entry: LedgerEntry | None, position: Position) -> None:
+def remember(
+    state: State, project: str, pipeline: str, entry: LedgerEntry | None, position: Position
+) -> None:
     """Keep a position that lies beyond the ledger's."""
     key = (remembered.c.project == project) & (remembered.c.pipeline == pipeline)
     with state.begin() as connection:

@@ -20,7 +20,6 @@ from esker.project.types import Column
 from esker.sources import MALFORMED, ORIGIN
 
 _TARGET_BYTES = 128 * 1024 * 1024
-_EXAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,16 @@ def stage_batch(
         seen,
         F.count(F.lit(1)).alias("read"),
         F.count(BAD).alias("bad"),
-        # A handful is enough to see what is wrong; the aggregate must stay small.
-        *(F.min(problem).alias("example0"), F.max(problem).alias("example1")),
+        # Two examples are enough to see what is wrong, and cost no memory.
+        F.min(problem).alias("first"),
+        F.max(problem).alias("last"),
     )
     with explained("cannot load the rows", engine.log), watched(engine, progress):
         staged = stage(engine, table, _packed(observed, engine, source_bytes), batch)
     counts = seen.get
     if counts["bad"]:
         discard(engine, staged)
-        examples = list(dict.fromkeys(counts[f"example{index}"] for index in range(2)))
+        examples = list(dict.fromkeys((counts["first"], counts["last"])))
         raise BadRows(pipeline, counts["bad"], counts["read"], examples)
     return StagedBatch(staged, counts["read"])
 

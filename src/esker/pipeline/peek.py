@@ -22,7 +22,11 @@ class Peeked:
     rows: list[Mapping[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        return {"pipeline": self.pipeline, "columns": list(self.columns), "rows": [dict(r) for r in self.rows]}
+        return {
+            "pipeline": self.pipeline,
+            "columns": list(self.columns),
+            "rows": [dict(r) for r in self.rows],
+        }
 
 
 def peek(engine: Engine, name: str, limit: int = 10) -> Peeked:

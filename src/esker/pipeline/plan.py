@@ -94,7 +94,11 @@ class PipelinePlan:
             "nothing_to_do": self.is_empty,
             "changes": [change.as_json() for change in self.changes],
             "batches": [
-                {"reads": piece.summary, "bytes": piece.bytes, "position": {"from": piece.start, "to": piece.end}}
+                {
+                    "reads": piece.summary,
+                    "bytes": piece.bytes,
+                    "position": {"from": piece.start, "to": piece.end},
+                }
                 for piece in self.slices
             ],
             "columns": {column.name: str(column.type) for column in self.columns},
@@ -102,7 +106,9 @@ class PipelinePlan:
         }
 
 
-def plan_pipeline(engine: Engine, state: State, name: str, publisher: Publisher | None = None) -> PipelinePlan:
+def plan_pipeline(
+    engine: Engine, state: State, name: str, publisher: Publisher | None = None
+) -> PipelinePlan:
     """Look at source, ledger and table, change nothing, and return what a run would do.
 
     Raises what stops a run before it begins: source and ledger errors, TypeConflict, ColumnsFrozen.
@@ -197,8 +203,10 @@ def _has_rows(engine: Engine, source: Reader, slices: list[Slice]) -> bool:
 
 
 def _new_columns(pipeline: Pipeline, sent: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the columns of a new table: in the source's order, then those it does not send."""
     declared = pipeline.declared_columns()
-    return (*declared, *(column for column in sent if find(declared, column.name) is None))
+    named = tuple(find(declared, column.name) or column for column in sent)
+    return (*named, *(column for column in declared if find(sent, column.name) is None))
 
 
 def _creation(pipeline: Pipeline, table: TableId, columns: tuple[Column, ...]) -> CreateTable:
@@ -234,5 +242,7 @@ def _layout_notes(pipeline: Pipeline, present: Table) -> list[str]:
     declared = tuple(str(field) for field in pipeline.partition_fields())
     if declared and declared != present.partition_fields:
         stored = ", ".join(present.partition_fields) or "nothing"
-        return [f"the table is partitioned by {stored}, partition_by says {', '.join(declared)}: left as it is"]
+        return [
+            f"the table is partitioned by {stored}, partition_by says {', '.join(declared)}: left as it is"
+        ]
     return []

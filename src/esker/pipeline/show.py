@@ -65,7 +65,9 @@ class TableReport:
             "files": asdict(self.files),
             "statistics": [asdict(statistics) for statistics in self.statistics],
             "snapshots": [asdict(line) for line in self.snapshots],
-            "where": {"filter": self.filtered.where, **asdict(self.filtered.files)} if self.filtered else None,
+            "where": {"filter": self.filtered.where, **asdict(self.filtered.files)}
+            if self.filtered
+            else None,
             "rows": [dict(row) for row in self.rows],
         }
 

@@ -59,9 +59,9 @@ def _existing(loc: Iterable[str | int], document: Document) -> KeyPath:
     """
     path: KeyPath = ()
     for part in loc:
-        if part != "[key]" and document.at((*path, part)) is not None:
-            path = (*path, part)
-        elif isinstance(container := document.at(path), dict) and part in container:
+        inside = document.at(path)
+        is_key = isinstance(inside, dict) and part in inside
+        if is_key or (isinstance(inside, list) and isinstance(part, int)):
             path = (*path, part)
     return path
 

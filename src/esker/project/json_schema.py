@@ -18,15 +18,11 @@ def json_schema() -> dict[str, Any]:
         "title": "Defaults",
         "description": schema["properties"]["defaults"].get("description", ""),
     }
-    overlay = {
-        key: value
-        for key, value in schema["properties"].items()
-        if key not in ("project", "environments")
-    }
+    overlay = [key for key in schema["properties"] if key not in ("project", "environments")]
     # An environment says only what differs, so nothing in it is required.
     schema["properties"]["environments"]["additionalProperties"] = {
         "type": "object",
-        "properties": dict.fromkeys(overlay, {}),
+        "properties": {key: {} for key in overlay},
         "additionalProperties": False,
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "esker.yml"} | schema

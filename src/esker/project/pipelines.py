@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from cronsim import CronSim, CronSimError
@@ -36,7 +37,9 @@ def _short_form(value: Any) -> Any:
     return {"type": value} if isinstance(value, str) else value
 
 
-AnyColumn = Annotated[ColumnDeclaration, BeforeValidator(_short_form, json_schema_input_type=ColumnDeclaration | str)]
+AnyColumn = Annotated[
+    ColumnDeclaration, BeforeValidator(_short_form, json_schema_input_type=ColumnDeclaration | str)
+]
 
 
 class Pipeline(Declaration):
@@ -79,7 +82,9 @@ class Pipeline(Declaration):
             if name.lower().startswith(RESERVED_PREFIX):
                 raise ValueError(f'column "{name}": names that begin with {RESERVED_PREFIX} are reserved')
             if other := seen.get(name.lower()):
-                raise ValueError(f'columns "{other}" and "{name}" differ in case only; Spark takes both as one')
+                raise ValueError(
+                    f'columns "{other}" and "{name}" differ in case only; Spark takes both as one'
+                )
             seen[name.lower()] = name
         return columns
 
@@ -104,8 +109,6 @@ class Pipeline(Declaration):
     @classmethod
     def _cron(cls, cron: str | None) -> str | None:
         if cron is not None:
-            from datetime import UTC, datetime
-
             try:
                 CronSim(cron, datetime.now(UTC))
             except CronSimError as error:

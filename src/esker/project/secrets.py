@@ -52,7 +52,7 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
         if dollar:
             return "$"
         used = True
-        found = variables.get(name, default)
+        found: str | None = variables.get(name, default)
         if found is None:
             missing.append(name)
             return ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
 from esker.engine.iceberg.table import Table, TableId, java_table
@@ -60,7 +61,8 @@ def column_statistics(engine: Engine, table: Table) -> list[ColumnStatistics]:
     with explained(f'cannot read the metadata of table "{table.id}"', engine.log):
         files = engine.spark.table(f"{table.id.sql}.`data_files`")
         metrics = files.schema["readable_metrics"].dataType
-        names = [name for name in metrics.fieldNames() if hasattr(metrics[name].dataType, "fieldNames")]  # type: ignore[attr-defined]
+        assert isinstance(metrics, StructType)
+        names = [field.name for field in metrics.fields if isinstance(field.dataType, StructType)]
         if not names:
             return []
         wanted = []

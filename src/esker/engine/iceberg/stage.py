@@ -92,7 +92,9 @@ def _distributed(frame: DataFrame, table: Any, name: TableId) -> DataFrame:
             keys.append(F.expr(column))
             continue
         function, _, argument = transform.rstrip("]").partition("[")
-        function = {"year": "years", "month": "months", "day": "days", "hour": "hours"}.get(function, function)
+        function = {"year": "years", "month": "months", "day": "days", "hour": "hours"}.get(
+            function, function
+        )
         arguments = f"{argument}, {column}" if argument else column
         keys.append(F.expr(f"{identifier(name.catalog, 'system', function)}({arguments})"))
     return frame.repartition(*keys)

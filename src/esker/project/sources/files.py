@@ -29,9 +29,7 @@ class FilesSource(Declaration):
         "`error` stops, `reload` loads the whole file again (in `append` mode its earlier rows stay), "
         "`ignore` keeps what was loaded.",
     )
-    max_files: int = Field(
-        10_000, ge=1, description="Most files in one batch; more files make more batches."
-    )
+    max_files: int = Field(10_000, ge=1, description="Most files in one batch; more files make more batches.")
     delimiter: str = Field(",", min_length=1, max_length=1, description="CSV: between two values.")
     quote: str = Field('"', max_length=1, description="CSV: around values; empty for none.")
     header: bool = Field(True, description="CSV: the first line names the columns.")

@@ -98,9 +98,11 @@ class CsvFormat:
             raise SourceMalformed(
                 file.path, f"it is not {self.source.encoding}: {error}", "Set source: {encoding: …}."
             ) from error
-        quoting = csv.QUOTE_MINIMAL if self.source.quote else csv.QUOTE_NONE
         lines = csv.reader(
-            io.StringIO(text), delimiter=self.source.delimiter, quotechar=self.source.quote or None, quoting=quoting
+            io.StringIO(text),
+            delimiter=self.source.delimiter,
+            quotechar=self.source.quote or None,
+            quoting=csv.QUOTE_MINIMAL if self.source.quote else csv.QUOTE_NONE,
         )
         # Like Spark, which takes the first line that is not blank.
         names = next((tuple(row) for row in lines if any(cell.strip() for cell in row)), ())

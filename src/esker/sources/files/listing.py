@@ -39,7 +39,8 @@ def list_files(project: Project, pipeline: str, source: FilesSource) -> list[Fou
     if not (project.folder / folder).is_dir():
         raise SourceNotFound(pipeline, source.path, str(folder))
     found = []
-    for name in glob.iglob(source.path, root_dir=project.folder, recursive=True):
+    # glob and not Path.glob: only this one follows links to folders and skips hidden names.
+    for name in glob.iglob(source.path, root_dir=project.folder, recursive=True):  # noqa: PTH207
         # Spark leaves such files out without a word: they must not count as loaded.
         if any(part.startswith(("_", ".")) and part not in (".", "..") for part in _below(folder, name)):
             continue

@@ -1,0 +1,60 @@
+# `make help` lists the tasks. Nothing needs to be installed but Python 3.11+ and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fast format bench soak lock docs servers clean
+
+help: ## list the tasks
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+setup: $(READY) ## make .venv with esker and everything it needs
+
+$(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Esker needs Python 3.11 or later; say which: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## a whole story on the embedded catalog
+	@$(BIN)/python examples/demo.py
+
+test: setup servers check ## everything that CI runs
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not soak' tests
+
+check: setup ## format, lint, types, import rules, fast tests
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo 2>/dev/null | tail -1
+
+fast: setup ## tests that need no Spark
+	@$(BIN)/python -m pytest -m 'not (spark or process or server or soak)' tests
+
+format: setup ## format the code
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+bench: setup ## benchmarks: ratios measured side by side in one run
+	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+soak: setup servers ## long campaigns
+	@$(BIN)/python -m pytest -m soak tests
+
+docs: setup ## write the reference pages anew
+	@$(BIN)/python docs/generate.py
+
+servers: ## install the servers that tests start (Debian and root only; elsewhere it says what is missing)
+	@tests/servers/install.sh
+
+lock: setup ## pin dependencies and jars anew
+	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
+	@grep -A100 '^uv==' requirements/dev.txt | awk 'NR==1 || /^    --hash/ {print; next} {exit}' > requirements/uv.txt
+	@$(BIN)/python -c "from pathlib import Path; from esker.engine.jars import write_lock; from esker.engine.pins import JARS; write_lock(JARS, Path('src/esker/engine/jars.lock.json'), Path('.cache/lock.log'))"
+
+clean: ## remove what make has made
+	rm -rf $(VENV) .demo .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,39 @@
+"""Fixtures that most tests share: one Spark per test process, a project folder per test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.folder import Folder
+
+
+@pytest.fixture(scope="session")
+def spark_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Start the one Spark of this test process."""
+    _ = Folder(tmp_path_factory.mktemp("spark")).open().engine
+    yield
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        context.stop()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, spark_running: None) -> Folder:
+    """A project folder whose pipelines run in this process."""
+    return Folder(tmp_path / "project")
+
+
+@pytest.fixture
+def make_folder(tmp_path: Path, spark_running: None) -> Callable[..., Folder]:
+    """Make project folders with other keys."""
+
+    def make(name: str = "project", **keys: Any) -> Folder:
+        return Folder(tmp_path / name, **keys)
+
+    return make
