@@ -57,8 +57,10 @@ def stage_batch(
         F.min(problem).alias("first"),
         F.max(problem).alias("last"),
     )
+    # Bad rows are counted, then left out: a null in a required column would end the whole job.
+    good = observed.where(F.col(BAD).isNull())
     with explained("cannot load the rows", engine.log), watched(engine, progress):
-        staged = stage(engine, table, _packed(observed, engine, source_bytes), batch)
+        staged = stage(engine, table, _packed(good, engine, source_bytes), batch)
     counts = seen.get
     if counts["bad"]:
         discard(engine, staged)

@@ -23,11 +23,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from esker.errors import SourceMalformed, SourceUnreadable
 from esker.project.sources import FilesSource
 from esker.project.types import Column, Plain
-from esker.sources.files.formats import NO_GLOB, locations
+from esker.sources.files.formats import locations
 from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, Sent
 
 _HEADER_LIMIT = 1 << 20
+_NO_TEXT = "\0"
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ class CsvFormat:
                 escape=self.source.quote or "\0",
                 header=str(self.source.header).lower(),
                 enforceSchema="true",
-                nullValue=self.source.null_value,
+                # Spark takes `""` for null too, unless null is written as something else.
+                nullValue=self.source.null_value or _NO_TEXT,
                 multiLine=str(self.source.multi_line).lower(),
                 encoding=self.source.encoding,
                 mode="PERMISSIVE",
                 columnNameOfCorruptRecord=MALFORMED,
-                **NO_GLOB,
                 **self.source.options,
             )
             .load(locations(files))

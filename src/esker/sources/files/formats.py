@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -11,8 +12,7 @@ from esker.project.types import Column
 from esker.sources.files.listing import FoundFile
 from esker.sources.source import Sent
 
-NO_GLOB = {"__globPaths__": "false"}
-"""Spark takes `[` and `*` in a given path as a pattern; here every path is a file."""
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 
 class Format(Protocol):
@@ -26,5 +26,9 @@ class Format(Protocol):
 
 
 def locations(files: Sequence[FoundFile]) -> list[str]:
-    """Return the files' paths for Spark."""
-    return [f"file://{file.location}" for file in files]
+    """Return the files' paths for Spark, which takes every path as a pattern.
+
+    Characters of patterns are escaped. Switching patterns off (`__globPaths__`) is no way out: Spark
+    4.1 then reads other files of the list twice when one name holds such a character.
+    """
+    return ["file://" + _PATTERN.sub(r"\\\g<0>", str(file.location)) for file in files]

@@ -11,7 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from esker.project.sources import FilesSource
 from esker.project.types import Column, columns_as_json, columns_from_json
-from esker.sources.files.formats import NO_GLOB, locations
+from esker.sources.files.formats import locations
 from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, Sent
 
@@ -50,6 +50,5 @@ class JsonLinesFormat:
             "columnNameOfCorruptRecord": MALFORMED,
             "encoding": self.source.encoding,
             "lineSep": "\n",
-            **NO_GLOB,
             **self.source.options,
         }

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from esker.project.sources import FilesSource
 from esker.project.types import Column, columns_from_json
-from esker.sources.files.formats import NO_GLOB, locations
+from esker.sources.files.formats import locations
 from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, Sent
 
@@ -33,6 +33,6 @@ class ParquetFormat:
     def _frame(self, files: Sequence[FoundFile]) -> DataFrame:
         # Without mergeSchema Spark takes one file's columns for all and drops the others' silently.
         reader = self.spark.read.format("parquet").options(
-            mergeSchema="true", **NO_GLOB, **self.source.options
+            mergeSchema="true", **self.source.options
         )
         return reader.load(locations(files))
