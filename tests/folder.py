@@ -15,7 +15,15 @@ from esker.events import Listener, silent
 from esker.pipeline.api import OpenProject
 from esker.pipeline.result import RunResult
 
-SPARK = {"master": "local[2]", "driver_memory": "2g", "conf": {"spark.sql.shuffle.partitions": "2"}}
+SPARK: dict[str, Any] = {
+    "master": "local[2]",
+    "driver_memory": "2g",
+    "conf": {
+        "spark.sql.shuffle.partitions": "2",
+        # For short work: less compiling, fewer threads.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    },
+}
 
 
 class Folder:
@@ -43,7 +51,7 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / "landing").mkdir(exist_ok=True)
         with (self.path / "esker.yml").open("w") as stream:
-            YAML(typ="safe").dump(self.document, stream)
+            YAML(typ="rt").dump(self.document, stream)  # keeps the order of keys
 
     def change(self, pipeline: str = "sales", /, **keys: Any) -> None:
         """Change keys of a pipeline and write esker.yml."""

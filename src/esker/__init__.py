@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,7 +9,7 @@ if TYPE_CHECKING:
 
     from esker.pipeline.api import OpenProject
 
-__version__ = version("esker")
+__version__: str
 
 __all__ = ["__version__", "open"]
 
@@ -21,3 +20,14 @@ def open(folder: str | Path = ".", env: str | None = None) -> OpenProject:
     from esker.pipeline.api import OpenProject  # noqa: PLC0415
 
     return OpenProject.at(folder, env)
+
+
+if not TYPE_CHECKING:  # for mypy the module has the names above and no others
+
+    def __getattr__(name: str) -> str:
+        """Find out the version when somebody asks: reading the package's metadata takes 20 ms."""
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415
+
+            return version("esker")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

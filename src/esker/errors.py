@@ -308,10 +308,10 @@ class ClusterUnreachable(EngineError):
     code = "ESK-ENGINE-009"
     exit_status = 4
 
-    def __init__(self, master: str, why: str, log: str) -> None:
+    def __init__(self, master: str, why: str, log: str | None = None) -> None:
         super().__init__(
             f'Spark cluster "{master}" does not answer',
-            reason=f"{why} (details: {log})",
+            reason=f"{why} (details: {log})" if log else why,
             remedy="Check that its master runs and can be reached from here, then: esker doctor",
         )
 
@@ -327,6 +327,19 @@ class CatalogUnreachable(EngineError):
             f'catalog "{catalog}" cannot be used',
             reason=why,
             remedy="Check the catalog's address, rights and disk, then: esker doctor",
+        )
+
+
+class LogNotWritable(EngineError):
+    """Spark's log cannot be written below the project's folder. Nothing was started."""
+
+    code = "ESK-ENGINE-011"
+
+    def __init__(self, folder: str, why: str) -> None:
+        super().__init__(
+            f'cannot write Spark\'s log to folder "{folder}"',
+            reason=why,
+            remedy="Give this user the right to write there, and remove what stands in the way.",
         )
 
 
@@ -407,9 +420,8 @@ class TableRewound(LedgerError):
             f'table "{table}" no longer descends from snapshot {snapshot}',
             reason="Somebody else rolled it back, replaced or restored it: the current snapshot is "
             f"{current}, and what Esker loaded last is not in it.",
-            remedy=f"To keep Esker's data, make snapshot {snapshot} current again (procedure "
-            "set_current_snapshot); to keep theirs and load all again, remove the table's "
-            "properties that begin with esker.",
+            remedy=f"Make snapshot {snapshot} current again (procedure set_current_snapshot), or load "
+            "into a new table.",
         )
 
 

@@ -123,7 +123,17 @@ def test_project_can_move_without_loading_again(folder: Folder, tmp_path: Path) 
 
 def test_names_with_odd_characters_are_read(folder: Folder) -> None:
     """Spark takes brackets, stars, commas and percent signs as patterns; here they are names."""
-    names = ["a b.csv", "c[1].csv", "d{x,y}.csv", "e%20f.csv", "g#h.csv", "ü.csv", "i,j.csv", "12:30.csv", "o?p.csv"]
+    names = [
+        "a b.csv",
+        "c[1].csv",
+        "d{x,y}.csv",
+        "e%20f.csv",
+        "g#h.csv",
+        "ü.csv",
+        "i,j.csv",
+        "12:30.csv",
+        "o?p.csv",
+    ]
     for index, name in enumerate(names):
         folder.write_csv(f"landing/{name}", ["id"], [(index,)])
     assert folder.run().rows.inserted == len(names)
@@ -384,7 +394,9 @@ def test_new_fields_become_new_columns_at_every_depth(json_folder: Folder) -> No
         "landing/b.jsonl", [{"id": 2, "a": {"x": 2, "y": "new"}, "items": [{"n": 2, "q": 0.5}], "z": True}]
     )
     json_folder.run()
-    rows = [row.asDict(recursive=True) for row in json_folder.open().table("shop.sales").orderBy("id").collect()]
+    rows = [
+        row.asDict(recursive=True) for row in json_folder.open().table("shop.sales").orderBy("id").collect()
+    ]
     assert rows == [
         {"id": 1, "a": {"x": 1, "y": None}, "items": [{"n": 1, "q": None}], "z": None},
         {"id": 2, "a": {"x": 2, "y": "new"}, "items": [{"n": 2, "q": 0.5}], "z": True},
@@ -435,7 +447,9 @@ def test_narrower_types_are_widened_and_others_refused(parquet_folder: Folder) -
     """int goes into bigint; double does not, because digits would be lost."""
     write_parquet(parquet_folder, "a.parquet", {"n": pa.array([1], pa.int64()), "s": ["x"]})
     parquet_folder.run()
-    write_parquet(parquet_folder, "b.parquet", {"n": pa.array([2], pa.int32()), "s": pa.array([5], pa.int16())})
+    write_parquet(
+        parquet_folder, "b.parquet", {"n": pa.array([2], pa.int32()), "s": pa.array([5], pa.int16())}
+    )
     parquet_folder.run()
     assert parquet_folder.rows() == [(1, "x"), (2, "5")]
     write_parquet(parquet_folder, "c.parquet", {"n": [3.5]})

@@ -12,10 +12,11 @@ from esker.cli.options import EnvOption, JsonOption, ProjectOption
 def doctor(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOption = False) -> None:
     """Check Java, Spark, jars, state database, catalogs and stores; say how to mend what fails."""
     from esker.cli.output import print_json, say
-    from esker.pipeline.doctor import examine
     from esker.project import load_project
 
     found = load_project(project or Path(), env)
+    from esker.pipeline.doctor import examine
+
     findings = []
     for finding in examine(found):
         findings.append(finding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -24,5 +25,5 @@ def init(
         return
     for path in written:
         say(f"wrote {path}")
-    here = "" if folder == Path() else f"cd {folder} && "
+    here = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     say(f"\nNext: {here}esker run && esker show shop.orders")

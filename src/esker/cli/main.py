@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-import traceback
-from pathlib import Path
+from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from esker.cli import check, doctor, init, peek, plan, run, schema, show, status, version
-from esker.errors import EskerError, Interrupted
+from esker.errors import EskerError, Interrupted, ProjectError
+
+
+class _Verbs(TyperGroup):
+    """All verbs. Ctrl-C becomes an error with a message; typer would end the process without one."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+
 
 app = typer.Typer(
     name="esker",
+    cls=_Verbs,
     help="Carry data from any source into Apache Iceberg tables, exactly once.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -38,28 +49,40 @@ for verb in (
 
 def main() -> None:
     """Run the command line and end the process with its exit status."""
+    as_json = "--json" in sys.argv
     try:
-        app()
+        # In standalone mode typer prints usage errors itself: well for people, but never as JSON.
+        exit_status = app(prog_name="esker", standalone_mode=not as_json)
     except EskerError as error:
-        _fail(error)
+        _fail(error, as_json)
+    except typer.TyperException as error:
+        _fail(_misused(error), as_json)
     except KeyboardInterrupt:
-        _fail(Interrupted())
-    except BrokenPipeError:
-        # The reader of our output went away (`esker show … | head`); that is no failure of ours.
-        sys.stderr.close()
-        raise SystemExit(0) from None
+        _fail(Interrupted(), as_json)
     except Exception as error:
-        _fail(_unexpected(error))
+        _fail(_unexpected(error), as_json)
+    raise SystemExit(exit_status)
 
 
-def _fail(error: EskerError) -> None:
+def _fail(error: EskerError, as_json: bool) -> NoReturn:
     from esker.cli.output import print_error
 
-    print_error(error, as_json="--json" in sys.argv)
+    print_error(error, as_json=as_json)
     raise SystemExit(error.exit_status)
 
 
+def _misused(error: typer.TyperException) -> ProjectError:
+    return ProjectError(
+        error.format_message(),
+        reason="The command line could not be understood. Nothing was started.",
+        remedy="esker --help lists the commands, esker COMMAND --help the options of one.",
+    )
+
+
 def _unexpected(error: Exception) -> EskerError:
+    import tempfile
+    import traceback
+
     with tempfile.NamedTemporaryFile(
         "w", prefix="esker-", suffix=".log", delete=False, encoding="utf-8"
     ) as report:
@@ -67,5 +90,5 @@ def _unexpected(error: Exception) -> EskerError:
     return EskerError(
         f"unexpected {type(error).__name__}: {error}",
         reason="This is a mistake in Esker, not in your project.",
-        remedy=f"Report it with {Path(report.name)}",
+        remedy=f"Report it with {report.name}",
     )

@@ -13,7 +13,7 @@ ProjectOption = Annotated[
 EnvOption = Annotated[str | None, typer.Option("--env", "-e", help="Environment of the project file.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 PipelinesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[PIPELINE]...", help="Pipelines. Default: all.")
+    list[str] | None, typer.Argument(metavar="PIPELINE", help="Pipelines. Default: all.")
 ]
 PipelineArgument = Annotated[str, typer.Argument(metavar="PIPELINE", help="A pipeline of the project.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=0, help="Most rows to print.")]

@@ -7,21 +7,21 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
-
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from esker.errors import EskerError
 from esker.project.secrets import redact
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console that never breaks lines when nobody sits before it."""
+    from rich.console import Console
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 200
     return Console(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty())
@@ -35,16 +35,21 @@ def print_json(document: Any) -> None:
 
 def say(text: str) -> None:
     """Print a line for a person."""
-    console().print(Text(redact(text)))
+    sys.stdout.write(redact(text) + "\n")
 
 
 def tell(text: str) -> None:
     """Print a message beside the result."""
+    from rich.text import Text
+
     console(stderr=True).print(Text(redact(text), style="dim"))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
     """Print rows as a table; numbers stand at the right."""
+    from rich.markup import escape
+    from rich.table import Table
+
     rows = [tuple(row) for row in rows]
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for index, column in enumerate(columns):
@@ -66,6 +71,8 @@ def print_error(error: EskerError, *, as_json: bool) -> None:
     if as_json:
         print_json({"status": "failed", "error": error.as_json()})
         return
+    from rich.text import Text
+
     out = console(stderr=True)
     out.print(Text.assemble(("error ", "bold red"), (error.code, "bold"), " ", redact(error.message)))
     if error.reason:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from esker.cli.options import EnvOption, JsonOption, LimitOption, PipelineArgument, ProjectOption
 
 
@@ -15,10 +13,10 @@ def peek(
     as_json: JsonOption = False,
 ) -> None:
     """Print some rows of a pipeline's source. Nothing is loaded."""
-    import esker
+    from esker.cli.opening import open_project
     from esker.cli.output import print_json, print_rows, say
 
-    found = esker.open(project or Path(), env).peek(pipeline, limit)
+    found = open_project(project, env, [pipeline]).peek(pipeline, limit)
     if as_json:
         print_json(found.as_json())
     elif not found.rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,10 +17,10 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would create, alter, read and write. Nothing is changed without --apply."""
-    import esker
+    from esker.cli.opening import open_project
     from esker.cli.output import print_json, say, size
 
-    opened = esker.open(project or Path(), env)
+    opened = open_project(project, env, pipelines or ())
     plans = opened.plan(pipelines or ())
     if apply:
         opened.apply(plans)

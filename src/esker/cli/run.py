@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,12 +20,11 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Load what is new in the sources into the tables."""
-    import esker
     from esker.cli.live import live
+    from esker.cli.opening import open_project
     from esker.cli.output import print_json
 
-    opened = esker.open(project or Path(), env)
-    opened.names(pipelines or ())
+    opened = open_project(project, env, pipelines or ())
     with live() as listen:
         report = opened.run_all(pipelines or (), only_due=due, listen=listen)
     if as_json:

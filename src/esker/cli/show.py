@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,10 +23,10 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a table: columns, partitions, files, snapshots, column statistics and some rows."""
-    import esker
+    from esker.cli.opening import open_project
     from esker.cli.output import print_json
 
-    report = esker.open(project or Path(), env).show(table, where=where, limit=limit)
+    report = open_project(project, env).show(table, where=where, limit=limit)
     if as_json:
         print_json(report.as_json())
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from esker.cli.options import EnvOption, JsonOption, ProjectOption
@@ -15,8 +16,8 @@ def status(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOp
     from esker.project import load_project
 
     found = load_project(project or Path(), env)
-    state = State.open(found)
-    lines = project_status(found, state, state.now())
+    with closing(State.open(found)) as state:
+        lines = project_status(found, state, state.now())
     if as_json:
         print_json({"status": "succeeded", "pipelines": [line.as_json() for line in lines]})
         return

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
-
 from esker.cli.options import JsonOption
 
 
 def version(as_json: JsonOption = False) -> None:
     """Print the versions of Esker and of what it runs on."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
     from esker.cli.output import print_json, say
 
     found = {}

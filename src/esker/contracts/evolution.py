@@ -87,12 +87,20 @@ def _compare_types(
         case Array(have_element), Array(get_element):
             _compare_types(have_element, get_element, (*path, "element"), added, conflicts, is_text)
         case Map(have_key, have_value), Map(get_key, get_value):
-            _compare_types(have_key, get_key, (*path, "key"), added, conflicts, is_text)
+            # Iceberg lets no map key gain fields.
+            missing: list[tuple[tuple[str, ...], Column]] = []
+            _compare_types(have_key, get_key, (*path, "key"), missing, conflicts, is_text)
+            if missing:
+                conflicts.append(_conflict((*path, "key"), have_key, get_key))
             _compare_types(have_value, get_value, (*path, "value"), added, conflicts, is_text)
         case Plain() | Decimal(), Plain() | Decimal() if is_text or is_widening(sent, table):
             pass
         case _:
-            conflicts.append(f'column "{".".join(path)}" is {table} in the table and {sent} in the source')
+            conflicts.append(_conflict(path, table, sent))
+
+
+def _conflict(path: tuple[str, ...], table: Type, sent: Type) -> str:
+    return f'column "{".".join(path)}" is {table} in the table and {sent} in the source'
 
 
 def _insert(columns: tuple[Column, ...], path: tuple[str, ...], column: Column) -> tuple[Column, ...]:

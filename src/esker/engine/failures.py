@@ -7,7 +7,7 @@ on are told apart; everything else names the log that has the whole story.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,18 +65,20 @@ def explain(error: BaseException, log: Path, *, what: str = "Spark failed", mast
     text = "\n".join(f"{cause.kind}: {cause.message}" for cause in chain)
     last = chain[-1]
     words = first_line(last.message) or last.kind
-    for needle, build in (
+    known: tuple[tuple[str, Callable[[], EskerError]], ...] = (
         ("No space left on device", lambda: DiskFull("No space left on device.")),
         ("Disk quota exceeded", lambda: DiskFull("Disk quota exceeded.")),
         ("OutOfMemoryError", lambda: OutOfMemory(words, str(log))),
         ("All masters are unresponsive", lambda: ClusterUnreachable(master, words, str(log))),
+        ("methods on a stopped SparkContext", lambda: _stopped(what, master, log)),
         ("Master removed our application", lambda: ClusterUnreachable(master, words, str(log))),
         ("is not writable", lambda: StoreNotWritable(_path(text), words)),
         ("Mkdirs failed to create", lambda: StoreNotWritable(_path(text), words)),
         ("Permission denied", lambda: StoreNotWritable(_path(text), words)),
         ("UncheckedSQLException", lambda: CatalogUnreachable("of the project", words)),
         ("ConnectException", lambda: CatalogUnreachable("of the project", words)),
-    ):
+    )
+    for needle, build in known:
         if needle in text:
             return build()
     if found := _FILE.search(text):
@@ -97,6 +99,12 @@ def first_line(text: str) -> str:
     """Return the first line of a message, without Spark's error class in front."""
     line = text.strip().splitlines()[0] if text.strip() else ""
     return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line)
+
+
+def _stopped(what: str, master: str, log: Path) -> EskerError:
+    if master and not master.startswith("local"):
+        return ClusterUnreachable(master, "It did not register the application.", str(log))
+    return SparkFailed(what, "Spark was stopped.", str(log))
 
 
 def _path(text: str) -> str:

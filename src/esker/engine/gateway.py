@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.conf import SparkConf
 from pyspark.java_gateway import launch_gateway
 
-from esker.engine.java import find_java
+from esker.engine.java import Java, find_java
 from esker.errors import SparkFailed
 
 
@@ -26,20 +28,33 @@ def launch(conf: Mapping[str, str], log: Path) -> Any:
     settings = SparkConf(loadDefaults=False)
     for key, value in conf.items():
         settings.set(key, value)
-    former = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(java.home)
     try:
-        with log.open("ab") as output:
+        with _environment(java), log.open("ab") as output:
             return launch_gateway(  # type: ignore[no-untyped-call]
                 settings, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
             )
     except Exception as error:
         raise SparkFailed("Java did not start", str(error), str(log)) from error
+
+
+@contextmanager
+def _environment(java: Java) -> Iterator[None]:
+    """Let Spark's launcher find this Java, and the Spark that belongs to the installed PySpark."""
+    names = {"JAVA_HOME": str(java.home)}
+    spark = Path(pyspark.__file__).parent
+    if (spark / "bin" / "spark-submit").is_file():
+        # SPARK_HOME may name another Spark of the machine; its version would not fit PySpark's.
+        names["SPARK_HOME"] = str(spark)
+    former = {name: os.environ.get(name) for name in names}
+    os.environ.update(names)
+    try:
+        yield
     finally:
-        if former is None:
-            del os.environ["JAVA_HOME"]
-        else:
-            os.environ["JAVA_HOME"] = former
+        for name, value in former.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def stop(gateway: Any) -> None:

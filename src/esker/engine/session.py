@@ -17,13 +17,14 @@ from pyspark.conf import SparkConf
 from pyspark.sql import SparkSession
 
 from esker.engine.catalogs import Binding, bind
+from esker.engine.cluster import check_cluster
 from esker.engine.failures import explain, explained
-from esker.engine.gateway import launch
+from esker.engine.gateway import launch, stop
 from esker.engine.jars import provide_jars
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
-from esker.errors import CatalogUnreachable, StoreNotWritable
+from esker.errors import CatalogUnreachable, ClusterUnreachable, StoreNotWritable
 from esker.project import Project
 
 STAGING_CATALOG = "esker_staging"
@@ -72,7 +73,7 @@ class Engine:
         """
         binding = self.bindings[name]
         for folder in binding.folders:
-            _make_writable(folder)
+            make_writable(folder)
         try:
             self.spark.sql(f"SHOW NAMESPACES IN `{name}`").collect()
         except Exception as error:
@@ -100,6 +101,7 @@ class Engine:
 
 def _start_context(project: Project) -> tuple[SparkContext, Path]:
     settings = project.spark
+    check_cluster(settings.master)
     log = new_log(project.folder / ".esker" / "logs")
     names = list(dict.fromkeys(bind(catalog, project).jar for catalog in project.catalogs().values()))
     jars = provide_jars(["iceberg", *names], settings.conf, log)
@@ -123,8 +125,30 @@ def _start_context(project: Project) -> tuple[SparkContext, Path]:
     if settings.is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     gateway = launch(at_launch, log)
-    with explained("Spark did not start", log, master=settings.master):
-        return SparkContext(conf=conf, gateway=gateway), log
+    try:
+        return _connect(conf, gateway, log), log
+    except BaseException:
+        _forget(gateway)
+        raise
+
+
+def _connect(conf: SparkConf, gateway: Any, log: Path) -> SparkContext:
+    master = str(conf.get("spark.master"))
+    with explained("Spark did not start", log, master=master):
+        context = SparkContext(conf=conf, gateway=gateway)
+        application = context.applicationId
+    if master.startswith("spark://") and application.startswith("spark-application-"):
+        # The master gave no id, so Spark made one up: it was not registered, and stops without an error.
+        context.stop()
+        raise ClusterUnreachable(master, "It did not register the application.", str(log))
+    return context
+
+
+def _forget(gateway: Any) -> None:
+    """End a Java whose Spark did not start, so that the next attempt in this process gets its own."""
+    stop(gateway)
+    SparkContext._gateway = None
+    SparkContext._jvm = None
 
 
 def _defaults(project: Project, log: Path) -> dict[str, str]:
@@ -157,7 +181,8 @@ def _log_of(context: SparkContext) -> str:
     return str(found)
 
 
-def _make_writable(folder: Path) -> None:
+def make_writable(folder: Path) -> None:
+    """Make a folder of a store, or raise StoreNotWritable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".esker-probe-{os.getpid()}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from uuid import uuid4
 
@@ -32,6 +32,10 @@ class LeaseTaken(Exception):
         super().__init__(f'lease "{name}" is held by {self.holder}')
 
 
+class _SomebodyWasFaster(Exception):
+    """The lease changed between our look and our write."""
+
+
 @contextmanager
 def held(state: State, name: str) -> Iterator[None]:
     """Hold a lease while the block runs, or raise LeaseTaken."""
@@ -47,11 +51,21 @@ def held(state: State, name: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        with state.begin() as connection:
+        # A lease that cannot be given back runs out by itself; the work under it is done all the same.
+        with suppress(StateError), state.begin() as connection:
             connection.execute(leases.delete().where(leases.c.name == name, leases.c.holder == holder))
 
 
 def _acquire(state: State, name: str, holder: str) -> None:
+    while True:
+        try:
+            _take(state, name, holder)
+        except _SomebodyWasFaster:
+            continue  # look again: they hold it now, or have given it back
+        return
+
+
+def _take(state: State, name: str, holder: str) -> None:
     now = state.now()
     mine = {"holder": holder, "process": this_process(), "until": text_of(now + _DURATION)}
     with state.begin() as connection:
@@ -60,15 +74,15 @@ def _acquire(state: State, name: str, holder: str) -> None:
             try:
                 connection.execute(leases.insert().values(name=name, **mine))
             except IntegrityError:
-                raise LeaseTaken(name, mine["process"]) from None
+                raise _SomebodyWasFaster from None
             return
         if present.until > text_of(now) and not is_gone(present.process):
             raise LeaseTaken(name, present.process)
         taken = connection.execute(
             leases.update().where(leases.c.name == name, leases.c.holder == present.holder).values(**mine)
         )
-        if taken.rowcount == 0:  # somebody was faster
-            raise LeaseTaken(name, present.process)
+        if taken.rowcount == 0:
+            raise _SomebodyWasFaster
 
 
 def _renew(state: State, name: str, holder: str, done: threading.Event) -> None:

@@ -6,6 +6,9 @@ import os
 import socket
 from pathlib import Path
 
+_UNKNOWN = "-"
+_ENDED = "ended"
+
 
 def this_process() -> str:
     """Return host, process id and start of this process: never the same for two processes."""
@@ -23,7 +26,7 @@ def is_gone(process: str) -> bool:
         return True
     except PermissionError:
         pass
-    return _started(int(pid)) != started
+    return _started(int(pid)) not in (started, _UNKNOWN)
 
 
 def _started(pid: int) -> str:
@@ -31,5 +34,7 @@ def _started(pid: int) -> str:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return "-"  # not Linux: the process id alone must do
-    return text.rpartition(")")[2].split()[19]
+        return _UNKNOWN  # not Linux, or hidden from this user: the process id alone must do
+    state, *fields = text.rpartition(")")[2].split()
+    # A zombie has ended. In containers without an init process nobody ever collects it.
+    return _ENDED if state in ("Z", "X") else fields[18]

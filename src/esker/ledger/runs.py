@@ -101,8 +101,10 @@ def last_success(state: State, project: str, pipeline: str) -> RunRecord | None:
 
 
 def _record(row: sa.Row[Any]) -> RunRecord:
-    # A run that never said how it ended, and whose process is gone, has failed.
-    status = "failed" if row.status == "running" and is_gone(row.process) else row.status
+    error = json.loads(row.error) if row.error else None
+    status = row.status
+    if status == "running" and is_gone(row.process):
+        status, error = "failed", ProcessDied().as_json()
     return RunRecord(
         run_id=row.run_id,
         pipeline=row.pipeline,
@@ -110,5 +112,5 @@ def _record(row: sa.Row[Any]) -> RunRecord:
         started_at=moment_of(row.started_at),
         finished_at=moment_of(row.finished_at) if row.finished_at else None,
         result=json.loads(row.result) if row.result else None,
-        error=json.loads(row.error) if row.error else None,
+        error=error,
     )

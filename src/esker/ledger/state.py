@@ -17,6 +17,7 @@ from esker.errors import StateError, StateTooNew
 from esker.project import Project
 
 VERSION = 1
+_MAKING = 0x45534B4552  # the lock's number spells ESKER
 _schema = sa.MetaData()
 
 meta = sa.Table("esker_state", _schema, sa.Column("version", sa.Integer, nullable=False))
@@ -62,16 +63,21 @@ class State:
     @classmethod
     def open(cls, project: Project) -> State:
         """Open the project's state database, or raise StateError or StateTooNew."""
-        url = _url(project)
-        shown = url.render_as_string(hide_password=True)
+        shown = project.state.url
         try:
+            url = _url(project)
+            shown = url.render_as_string(hide_password=True)
             engine = sa.create_engine(url)
-        except (SQLAlchemyError, ImportError) as error:
+        except (SQLAlchemyError, ImportError, OSError, ValueError) as error:
             raise StateError(shown, _why(error)) from error
         if url.get_backend_name() == "sqlite":
             sa.event.listen(engine, "connect", _tune_sqlite)
+            sa.event.listen(engine, "begin", _lock_sqlite)
         state = cls(engine, shown)
         with state.begin() as connection:
+            if url.get_backend_name() == "postgresql":
+                # Two first runs at once: CREATE TABLE IF NOT EXISTS alone collides there.
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
             _schema.create_all(connection)
             found = connection.execute(sa.select(meta.c.version)).scalar()
             if found is None:
@@ -129,9 +135,17 @@ def _url(project: Project) -> URL:
 
 def _tune_sqlite(connection: sa.engine.interfaces.DBAPIConnection, record: object) -> None:
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA busy_timeout=30000")
+    cursor.execute("PRAGMA journal_mode=WAL")
     cursor.close()
+    # Python's driver would begin transactions only before the first write; see _lock_sqlite.
+    connection.isolation_level = None
+
+
+def _lock_sqlite(connection: sa.Connection) -> None:
+    # Whoever reads first and writes then must hold the lock from the start: otherwise two processes
+    # that make the same database, or take the same lease, fail with "database is locked".
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _why(error: Exception) -> str:

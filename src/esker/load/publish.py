@@ -86,13 +86,13 @@ class Publisher:
         """
         tried: list[LedgerEntry] = []
         failure: SwapFailed | None = None
-        for attempt_number in range(_TRIES):
-            if attempt_number:
-                time.sleep(min(_LONGEST_WAIT, 0.02 * 2**attempt_number))
+        for attempts_left in reversed(range(_TRIES + 1)):
+            if attempts_left < _TRIES:
+                time.sleep(min(_LONGEST_WAIT, 0.02 * 2 ** (_TRIES - attempts_left)))
             try:
                 attempt = Attempt(self.engine, self.table)
             except EngineError as error:
-                if attempt_number + 1 < _TRIES:
+                if attempts_left:
                     continue
                 if tried:
                     raise PublishUnknown(str(self.table), error.reason or error.message) from error
@@ -100,8 +100,10 @@ class Publisher:
             entry = read_entry(attempt.properties, self.pipeline)
             for mine in tried:
                 if mine == entry:
-                    return Published(mine.snapshot, mine.changeset, mine)
+                    return self._claimed(mine)
             self._check_fence(attempt, entry, planned, tried)
+            if not attempts_left:
+                break  # the last round only looks whether the one before it landed
             if attempt.schema_id != staged.schema_id:
                 raise SchemaMoved(str(self.table))
             self._check_descent(attempt)
@@ -113,10 +115,13 @@ class Publisher:
             except SwapFailed as error:
                 # No kind of failure is special, a clean conflict included: only the ledger tells.
                 failure = error
-                continue
-            self._epoch = made.epoch
-            return Published(made.snapshot, made.changeset, made)
+            else:
+                return self._claimed(made)
         raise PublishConflict(str(self.table), _TRIES, str(failure))
+
+    def _claimed(self, made: LedgerEntry) -> Published:
+        self._epoch = made.epoch
+        return Published(made.snapshot, made.changeset, made)
 
     def _build(
         self, attempt: Attempt, staged: StagedFiles, entry: LedgerEntry | None, position: Position
@@ -163,12 +168,8 @@ class Publisher:
         overtaken = self._epoch is not None and (entry is None or entry.writer != self.writer)
         if entry == planned and not overtaken:
             return
-        if not tried:
-            landed = "no"
-        elif any(attempt.has_snapshot(mine.snapshot) for mine in tried):
-            landed = "yes"
-        else:
-            landed = "unknown"
+        found = [attempt.landed(mine.snapshot, mine.sequence) for mine in tried]
+        landed = "yes" if True in found else "unknown" if None in found else "no"
         raise Fenced(self.pipeline, str(self.table), entry.run if entry else "of somebody", landed)
 
     def _check_descent(self, attempt: Attempt) -> None:

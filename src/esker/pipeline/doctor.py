@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from esker.engine.jars import jar_folder, missing_jars, provide_jars
 from esker.engine.java import find_java
 from esker.engine.logs import new_log
 from esker.engine.pins import check_spark
-from esker.engine.session import Engine
+from esker.engine.session import Engine, make_writable
 from esker.errors import EskerError
 from esker.ledger.state import State
 from esker.project import Project
@@ -53,15 +53,20 @@ def examine(project: Project) -> Iterator[Finding]:
         return
     jars = _checked("jars", lambda: _jars(project))
     yield jars
+    usable = []
     for name, catalog in project.catalogs().items():
-        for folder in bind(catalog, project).folders:
-            yield _space(f"store of {name}", folder)
+        store = None
+        if folders := bind(catalog, project).folders:
+            store = _store(f"store of {name}", folders)
+            yield store
+        if store is None or store.ok:
+            usable.append(name)
     if not jars.ok:
         return
     engines: list[Engine] = []
     yield _checked("spark", lambda: _spark(project, engines))
     for engine in engines:
-        for name in project.catalogs():
+        for name in usable:
             yield _checked(f"catalog {name}", partial(_catalog, engine, name))
 
 
@@ -96,9 +101,17 @@ def _catalog(engine: Engine, name: str) -> str:
     return engine.bindings[name].warehouse
 
 
-def _space(check: str, folder: Path) -> Finding:
-    existing = next(place for place in (folder, *folder.parents) if place.exists())
-    free = shutil.disk_usage(existing).free
+def _store(check: str, folders: Sequence[Path]) -> Finding:
+    writable = _checked(check, partial(_writable, folders))
+    if not writable.ok:
+        return writable
+    free = min(shutil.disk_usage(folder).free for folder in folders)
     enough = free >= _LITTLE_SPACE
     remedy = "" if enough else "Free some space: a load that fills the disk fails."
-    return Finding(check, enough, f"{folder}, {free / _GIB:.1f} GiB free", remedy)
+    return Finding(check, enough, f"{writable.detail}, {free / _GIB:.1f} GiB free", remedy)
+
+
+def _writable(folders: Sequence[Path]) -> str:
+    for folder in folders:
+        make_writable(folder)
+    return str(folders[-1])

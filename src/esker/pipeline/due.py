@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cronsim import CronSim
 
 from esker.ledger.runs import last_success
 from esker.ledger.state import State
 from esker.project import Pipeline, Project
+
+_SLACK = timedelta(seconds=30)
 
 
 def due_pipelines(project: Project, state: State, now: datetime) -> list[str]:
@@ -28,7 +30,9 @@ def due_pipelines(project: Project, state: State, now: datetime) -> list[str]:
 def is_due(pipeline: Pipeline, last: datetime | None, now: datetime) -> bool:
     """Tell whether a pipeline whose last good run started at `last` should run now."""
     if pipeline.every is not None:
-        return last is None or now - last >= pipeline.every
+        # Cron starts a call some seconds early or late; a round must not be skipped for that.
+        slack = min(pipeline.every / 10, _SLACK)
+        return last is None or now - last >= pipeline.every - slack
     if pipeline.cron is not None:
         return last is None or next(CronSim(pipeline.cron, last)) <= now
     return False

@@ -175,8 +175,8 @@ def _typed(
     for piece in slices if unknown else ():
         with explained("cannot look into the source", engine.log):
             inferred = _merged(inferred, infer_columns(source.read(piece, ()), unknown))
-    stored = tuple(found for c in sent.columns if (found := find(known, c.name)) is not None)
-    return (*stored, *(c for name in unknown if (c := find(inferred, name)) is not None)), True
+    typed = (find(known, column.name) or find(inferred, column.name) for column in sent.columns)
+    return tuple(column for column in typed if column is not None), True
 
 
 def _merged(left: tuple[Column, ...], right: tuple[Column, ...]) -> tuple[Column, ...]:

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
 
+from esker.project.secrets import redact
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -15,7 +17,22 @@ _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 class Declaration(BaseModel):
     """Base of everything that stands in a project file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # A secret may also be part of a plain text, such as a Spark setting.
+    def __repr__(self) -> str:
+        return redact(super().__repr__())
+
+    def __str__(self) -> str:
+        return redact(super().__str__())
+
+
+class MistakeAt(ValueError):
+    """A mistake at a key below the value that is being checked."""
+
+    def __init__(self, path: tuple[str | int, ...], message: str) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 def parse_duration(value: Any) -> Any:
@@ -26,9 +43,12 @@ def parse_duration(value: Any) -> Any:
         return value
     if re.fullmatch(rf"\s*(?:{_DURATION.pattern}\s*)+", value) is None:
         raise ValueError(f'"{value}" is no duration; write 30s, 15m, 6h, 7d or 1h 30m')
-    duration = timedelta(
-        seconds=sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(value))
-    )
+    try:
+        duration = timedelta(
+            seconds=sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(value))
+        )
+    except OverflowError:
+        raise ValueError(f'"{value}" is longer than can be counted') from None
     if duration <= timedelta(0):
         raise ValueError("a duration must be longer than nothing")
     return duration
@@ -45,3 +65,24 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 TableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+$")]
 """A table with its namespace: `lakehouse.sales`."""
+
+
+def numbers_as_text(value: Any) -> Any:
+    """Turn the numbers and truth values of a map into text: Spark and Iceberg know only text."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _as_text(inner) for key, inner in value.items()}
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+Texts = Annotated[
+    dict[str, str],
+    BeforeValidator(numbers_as_text),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
+]
+"""Settings that are passed on as they are: text by key."""

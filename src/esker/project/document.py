@@ -14,6 +14,7 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from esker.errors import InvalidYaml, Problem
+from esker.project.secrets import redact
 
 KeyPath = tuple[str | int, ...]
 
@@ -45,7 +46,7 @@ class Document:
         """Return a problem that points at a value."""
         mark = self.mark(path)
         return Problem(
-            message=message,
+            message=redact(message),
             file=self.file,
             line=mark.line if mark else None,
             column=mark.column if mark else None,
@@ -149,7 +150,7 @@ def _plain(node: Any, path: KeyPath, marks: dict[KeyPath, Mark]) -> Any:
         for key, value in node.items():
             try:
                 line, column = node.lc.key(key)
-                marks[*path, key] = Mark(line + 1, column + 1)
+                marks[*path, str(key)] = Mark(line + 1, column + 1)
             except KeyError:
                 pass  # a key that came in through a YAML merge has no place of its own
             values[str(key)] = _plain(value, (*path, str(key)), marks)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from esker.errors import Problem
+from esker.project.declaration import MistakeAt
 from esker.project.document import Document, KeyPath
 from esker.project.suggest import closest
 
@@ -17,7 +18,8 @@ from esker.project.suggest import closest
 def explain(error: ValidationError, document: Document, root: type[BaseModel]) -> list[Problem]:
     """Return one problem per mistake, each pointing into the document."""
     problems = [_problem(detail, document, root) for detail in error.errors(include_url=False)]
-    return list(dict.fromkeys(problems))  # a mistake in defaults: shows up once per pipeline
+    # A mistake in defaults: shows up in every pipeline, always with the same place in the file.
+    return list({(found.line, found.column, found.message): found for found in reversed(problems)}.values())
 
 
 def _problem(detail: ErrorDetails, document: Document, root: type[BaseModel]) -> Problem:
@@ -47,7 +49,15 @@ def _problem(detail: ErrorDetails, document: Document, root: type[BaseModel]) ->
         case "string_pattern_mismatch":
             return document.problem(path, f'"{detail["input"]}" {_pattern_in_words(context["pattern"])}')
         case "value_error":
-            return document.problem(path, str(context["error"]))
+            mistake = context["error"]
+            below = mistake.path if isinstance(mistake, MistakeAt) else ()
+            return document.problem((*path, *below), str(mistake))
+        case "string_type":
+            return document.problem(path, f"expected text, found {_shown(detail['input'])}")
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return document.problem(path, f"expected keys and values, found {_shown(detail['input'])}")
+        case "list_type":
+            return document.problem(path, f"expected a list, found {_shown(detail['input'])}")
         case _:
             return document.problem(path, detail["msg"][0].lower() + detail["msg"][1:])
 
@@ -64,6 +74,16 @@ def _existing(loc: Iterable[str | int], document: Document) -> KeyPath:
         if is_key or (isinstance(inside, list) and isinstance(part, int)):
             path = (*path, part)
     return path
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "keys and values"
+    if isinstance(value, list):
+        return "a list"
+    return f'"{value}"'
 
 
 def _words(tags: str) -> list[str]:

@@ -13,6 +13,8 @@ def json_schema() -> dict[str, Any]:
     schema = Project.model_json_schema()
     pipeline = Pipeline.model_json_schema(ref_template="#/$defs/{model}")
     schema["$defs"] |= pipeline.pop("$defs", {})
+    # Defaults may hold a part of a source: the pipeline says the rest.
+    pipeline["properties"]["source"] = {"type": "object"}
     partial = {key: value for key, value in pipeline.items() if key != "required"}
     schema["properties"]["defaults"] = partial | {
         "title": "Defaults",
@@ -25,4 +27,4 @@ def json_schema() -> dict[str, Any]:
         "properties": {key: {} for key in overlay},
         "additionalProperties": False,
     }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "esker.yml"} | schema
+    return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "esker.yml"}

@@ -22,17 +22,17 @@ class PartitionField:
     def __str__(self) -> str:
         if self.transform == "identity":
             return self.column
-        inner = f"{self.argument}, {self.column}" if self.argument else self.column
+        inner = self.column if self.argument is None else f"{self.argument}, {self.column}"
         return f"{self.transform}({inner})"
 
 
 def parse_partition_field(text: str) -> PartitionField:
     """Read `column`, `day(column)`, `bucket(16, column)` or `truncate(4, column)`."""
-    if "(" not in text:
+    if not set("(),") & set(text) and text.strip():
         return PartitionField(text.strip())
     call = _CALL.fullmatch(text)
     if call is None:
-        raise ValueError(f'"{text}" is no partition field; write day(column) or bucket(16, column)')
+        raise ValueError(f'"{text}" is no partition field; write column, day(column) or bucket(16, column)')
     name, number, column = call.groups()
     name = _PLURALS.get(name.lower(), name.lower())
     if name not in get_args(Transform):
@@ -41,4 +41,6 @@ def parse_partition_field(text: str) -> PartitionField:
     if takes_number != (number is not None):
         form = f"{name}(16, {column})" if takes_number else f"{name}({column})"
         raise ValueError(f'"{text}" should read {form}; the number comes first')
+    if number is not None and int(number) < 1:
+        raise ValueError(f'"{text}": the number must be 1 or more')
     return PartitionField(column, cast(Transform, name), int(number) if number else None)

@@ -25,14 +25,9 @@ def load_project(folder: Path | str = ".", env: str | None = None) -> Project:
     if not (root / PROJECT_FILE).is_file():
         raise ProjectNotFound(str(folder))
     document = read_document(root / PROJECT_FILE, PROJECT_FILE)
-    known = document.at(("environments",))
-    if env is not None:
-        names = list(known) if isinstance(known, dict) else []
-        if env not in names:
-            raise UnknownEnvironment(env, names)
-        document.overlay((), ("environments", env))
+    problems = _choose(document, env) if env is not None else []
     _apply_defaults(document)
-    problems = _resolve_variables(document, root)
+    problems += _resolve_variables(document, root)
     try:
         project = Project.model_validate(document.data)
     except ValidationError as error:
@@ -48,6 +43,22 @@ def check_environments(folder: Path | str) -> list[str]:
     for name in names:
         load_project(folder, name)
     return names
+
+
+def _choose(document: Document, env: str) -> list[Problem]:
+    """Lay an environment over the document. Returns what may not differ between environments."""
+    known = document.at(("environments",))
+    names = list(known) if isinstance(known, dict) else []
+    if env not in names:
+        raise UnknownEnvironment(env, names)
+    problems = []
+    for key in ("project", "environments"):
+        if document.at(("environments", env, key)) is not None:
+            place = ("environments", env, key)
+            problems.append(document.problem(place, f'key "{key}" is the same in every environment'))
+            del document.at(place[:-1])[key]
+    document.overlay((), ("environments", env))
+    return problems
 
 
 def _apply_defaults(document: Document) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cronsim import CronSim, CronSimError
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from esker.project.declaration import Declaration, Duration, Name, TableName
+from esker.project.declaration import Declaration, Duration, MistakeAt, Name, TableName, Texts
 from esker.project.layout import PartitionField, parse_partition_field
 from esker.project.sources import Source
 from esker.project.types import Column, Type, parse_type
@@ -61,7 +61,7 @@ class Pipeline(Declaration):
     )
     format: Literal["parquet", "avro", "orc"] = Field("parquet", description="Format of data files.")
     format_version: Literal[2, 3] = Field(2, description="Iceberg table format.")
-    properties: dict[str, str] = Field(
+    properties: Texts = Field(
         default_factory=dict, description="Further Iceberg table properties, set at creation."
     )
     evolution: Literal["evolve", "freeze"] = Field(
@@ -80,10 +80,10 @@ class Pipeline(Declaration):
         seen: dict[str, str] = {}
         for name in columns:
             if name.lower().startswith(RESERVED_PREFIX):
-                raise ValueError(f'column "{name}": names that begin with {RESERVED_PREFIX} are reserved')
+                raise MistakeAt((name,), f"names that begin with {RESERVED_PREFIX} are reserved")
             if other := seen.get(name.lower()):
-                raise ValueError(
-                    f'columns "{other}" and "{name}" differ in case only; Spark takes both as one'
+                raise MistakeAt(
+                    (name,), f'columns "{other}" and "{name}" differ in case only; Spark takes both as one'
                 )
             seen[name.lower()] = name
         return columns
@@ -91,8 +91,11 @@ class Pipeline(Declaration):
     @field_validator("partition_by")
     @classmethod
     def _readable(cls, fields: list[str]) -> list[str]:
-        for field in fields:
-            parse_partition_field(field)
+        for index, field in enumerate(fields):
+            try:
+                parse_partition_field(field)
+            except ValueError as error:
+                raise MistakeAt((index,), str(error)) from None
         return fields
 
     @field_validator("properties")
@@ -100,9 +103,9 @@ class Pipeline(Declaration):
     def _not_ours(cls, properties: dict[str, str]) -> dict[str, str]:
         for key in properties:
             if key.startswith("esker."):
-                raise ValueError(f'property "{key}" belongs to Esker')
+                raise MistakeAt((key,), f'property "{key}" belongs to Esker')
             if key in ("format-version", "write.format.default"):
-                raise ValueError(f'property "{key}" is set by format_version: and format:')
+                raise MistakeAt((key,), f'property "{key}" is set by format_version: and format:')
         return properties
 
     @field_validator("cron")
@@ -118,14 +121,18 @@ class Pipeline(Declaration):
     @model_validator(mode="after")
     def _one_schedule(self) -> Pipeline:
         if self.every is not None and self.cron is not None:
-            raise ValueError("write every: or cron:, not both")
+            raise MistakeAt(("cron",), "write every: or cron:, not both")
         declared = {name.lower() for name in self.columns}
         if declared and self.evolution == "freeze":
-            for field in self.partition_fields():
+            for index, field in enumerate(self.partition_fields()):
                 if field.column.split(".")[0].lower() not in declared:
-                    raise ValueError(f'partition_by names column "{field.column}", which is not declared')
+                    raise MistakeAt(
+                        ("partition_by", index), f'column "{field.column}" is not declared in columns:'
+                    )
         if self.source.format == "csv" and not self.source.header and not self.columns:
-            raise ValueError("csv without a header needs columns:, in the order of the file")
+            raise MistakeAt(
+                ("source", "header"), "csv without a header needs columns:, in the order of the file"
+            )
         return self
 
     def declared_columns(self) -> tuple[Column, ...]:

@@ -9,7 +9,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from esker.errors import UnknownPipeline
 from esker.project.catalogs import Catalog, SqliteCatalog
-from esker.project.declaration import Declaration, Name
+from esker.project.declaration import Declaration, MistakeAt, Name
 from esker.project.pipelines import Pipeline
 from esker.project.settings import SparkSettings, StateSettings
 from esker.project.suggest import closest
@@ -35,10 +35,16 @@ class Project(Declaration):
         description="Namespace of Esker's own tables (loaded files…). Default: beside each table.",
     )
     defaults: dict[str, Any] = Field(
-        default_factory=dict, description="Keys that every pipeline has unless it says otherwise."
+        default_factory=dict,
+        description="Keys that every pipeline has unless it says otherwise.",
+        repr=False,
+        exclude=True,
     )
     environments: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="What differs in an environment, chosen by `--env`."
+        default_factory=dict,
+        description="What differs in an environment, chosen by `--env`.",
+        repr=False,
+        exclude=True,
     )
     pipelines: dict[Name, Pipeline] = Field(default_factory=dict)
 
@@ -52,8 +58,10 @@ class Project(Declaration):
             raise ValueError("two catalogs have the same name; give one of them another name:")
         for name, pipeline in self.pipelines.items():
             if pipeline.catalog is not None and pipeline.catalog not in self.connections:
-                raise ValueError(
-                    f'pipeline "{name}" names catalog "{pipeline.catalog}", which is no connection'
+                guess = closest(pipeline.catalog, self.connections)
+                hint = f'did you mean "{guess}"?' if guess else "declare it below connections:"
+                raise MistakeAt(
+                    ("pipelines", name, "catalog"), f'"{pipeline.catalog}" is no connection; {hint}'
                 )
         return self
 

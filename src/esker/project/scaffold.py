@@ -8,17 +8,31 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from esker.errors import ProjectExists
+from esker.errors import ProjectError, ProjectExists
 from esker.project.json_schema import json_schema
 from esker.project.load import PROJECT_FILE
 
 
 def write_sample(folder: Path) -> list[Path]:
-    """Write the sample project into an empty or new folder; return what was written."""
+    """Write the sample project into an empty or new folder; return what was written.
+
+    Raises ProjectExists, or ProjectError where the folder cannot be written.
+    """
     found = sorted(item.name for item in folder.iterdir()) if folder.is_dir() else []
     if folder.is_file() or found:
         raise ProjectExists(str(folder), ", ".join(found[:5]) or "a file of that name")
-    name = re.sub(r"[^a-z0-9_]", "_", folder.absolute().name.lower()).lstrip("_0123456789")[:63] or "project"
+    name = re.sub(r"[^a-z0-9_]", "_", folder.resolve().name.lower()).lstrip("_0123456789")[:63] or "project"
+    try:
+        return _write(folder, name)
+    except OSError as error:
+        raise ProjectError(
+            f'cannot write to folder "{folder}"',
+            reason=f"{error.strerror or error}.",
+            remedy="Choose a folder that this user may write to.",
+        ) from error
+
+
+def _write(folder: Path, name: str) -> list[Path]:
     written = []
     for relative, source in _walk(files("esker.project").joinpath("sample"), Path()):
         target = folder / (relative.with_name(".gitignore") if relative.name == "gitignore" else relative)

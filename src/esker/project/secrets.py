@@ -1,16 +1,19 @@
 """Values from the environment, and the promise that secrets never leave the process as text.
 
 `${NAME}` and `${NAME:-default}` are replaced in every text of the project file; `$$` is a dollar sign.
-A secret must come from there: a password that stands in the file as text is refused.
+As in a shell, the default is taken when the variable is unset or empty. A secret must come from a
+variable: a password that stands in the file as text, or as a default, is refused.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from dotenv import dotenv_values
 from pydantic import BeforeValidator, Field, SecretStr
@@ -51,11 +54,13 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
         dollar, name, default = match.groups()
         if dollar:
             return "$"
-        used = True
-        found: str | None = variables.get(name, default)
+        found = variables.get(name)
+        if not found and default is not None:
+            return str(default)
         if found is None:
             missing.append(name)
             return ""
+        used = True
         if _TELLING_NAME.search(name):
             remember_secret(found)
         return found
@@ -69,7 +74,9 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
 def remember_secret(value: str) -> None:
     """Mask this value from now on in everything that is shown or logged."""
     if len(value) >= _SHORTEST_MASKED:
-        _known_secrets.add(value)
+        # Also as it looks inside JSON, a Python value or an address.
+        inner = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
+        _known_secrets.update({value, quote(value, safe="")} | inner)
 
 
 def redact(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, field_validator
 
-from esker.project.declaration import Declaration
+from esker.project.declaration import Declaration, Texts
 from esker.project.secrets import Secret
 
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mgMG]$")]
@@ -23,7 +23,7 @@ class SparkSettings(Declaration):
     driver_memory: Memory | None = Field(
         None, description="Memory of the driver, such as 4g. Default: half of the machine's, at most 8g."
     )
-    conf: dict[str, str] = Field(default_factory=dict, description="Further Spark settings, as they are.")
+    conf: Texts = Field(default_factory=dict, description="Further Spark settings, as they are.")
 
     @field_validator("master")
     @classmethod
@@ -33,17 +33,6 @@ class SparkSettings(Declaration):
                 f'unknown master "{master}"; write local[*], local[4], spark://host:7077, yarn or k8s://…'
             )
         return master
-
-    @field_validator("conf", mode="before")
-    @classmethod
-    def _as_text(cls, conf: object) -> object:
-        # YAML reads `true` and `8` as values of their own; Spark knows only text.
-        if isinstance(conf, dict):
-            return {
-                key: str(value).lower() if isinstance(value, bool) else str(value)
-                for key, value in conf.items()
-            }
-        return conf
 
     @property
     def is_local(self) -> bool:
@@ -57,7 +46,7 @@ class StateSettings(Declaration):
         "sqlite:///.esker/state.db",
         description="`sqlite:///path` or `postgresql://host:5432/database`, without credentials.",
     )
-    user: str | None = None
+    user: str | None = Field(None, description="User of the database.")
     password: Secret | None = None
 
     @field_validator("url")
@@ -65,6 +54,6 @@ class StateSettings(Declaration):
     def _without_credentials(cls, url: str) -> str:
         if not url.startswith(("sqlite:///", "postgresql://")):
             raise ValueError("the url must begin with sqlite:/// or postgresql://")
-        if "@" in url:
+        if "@" in url or "password=" in url:
             raise ValueError("the url holds credentials; write them as user: and password: ${NAME}")
         return url

@@ -26,7 +26,8 @@ _PLAIN = (
 )
 _JSON_NAMES = {"int": "integer", "bigint": "long"}
 _FROM_JSON = {"integer": "int", "long": "bigint", "byte": "int", "short": "int"}
-_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([A-Za-z_][\w]*)|(\d+)|([<>(),:]))")
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*")
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\W\d]\w*)|(\d+)|([<>(),:]))")
 
 
 class TypeSyntaxError(ValueError):
@@ -128,7 +129,7 @@ class Struct:
     fields: tuple[Column, ...]
 
     def __str__(self) -> str:
-        return "struct<" + ",".join(f"{f.name}:{f.type}" for f in self.fields) + ">"
+        return "struct<" + ",".join(f"{_shown(f.name)}:{f.type}" for f in self.fields) + ">"
 
     def as_json(self) -> Any:
         return {"type": "struct", "fields": [field.as_json() for field in self.fields]}
@@ -140,6 +141,10 @@ Type = Plain | Decimal | Array | Map | Struct
 def quoted(name: str) -> str:
     """Return a name as a quoted SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _shown(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
 
 
 def ddl(kind: Type) -> str:
@@ -281,12 +286,20 @@ class _Parser:
         self.next("<")
         fields: list[Column] = []
         while True:
-            name = self.next()
-            if name.startswith("`"):
-                name = name[1:-1].replace("``", "`")
+            name = self.field_name()
+            if any(field.name.lower() == name.lower() for field in fields):
+                raise TypeSyntaxError(f'in type "{self.text}": field "{name}" stands there twice')
             self.next(":")
             fields.append(Column(name, self.type()))
             if not self.take(","):
                 break
         self.next(">")
         return Struct(tuple(fields))
+
+    def field_name(self) -> str:
+        token = self.next()
+        if token.startswith("`") and len(token) > 2:
+            return token[1:-1].replace("``", "`")
+        if not _PLAIN_NAME.fullmatch(token):
+            raise TypeSyntaxError(f'in type "{self.text}": expected a field name, found "{token}"')
+        return token

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
+from esker.engine.iceberg.java import each, text_map
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId, java_table
 from esker.engine.session import Engine
@@ -34,7 +35,7 @@ class Attempt:
             self._table = java_table(engine, table)
             self._transaction = self._table.newTransaction()
             self._base = self._transaction.startMetadata()
-            self.properties: Mapping[str, str] = dict(self._base.properties())
+            self.properties: Mapping[str, str] = text_map(self._base.properties())
             self.schema_id: int = self._base.currentSchemaId()
             current = self._base.currentSnapshot()
             self.current: SnapshotId | None = current.snapshotId() if current is not None else None
@@ -78,7 +79,7 @@ class Attempt:
         Where parents have been expired, the walk goes on in earlier metadata files of the table.
         """
         known, current = self._base, self._base.currentSnapshot()
-        earlier = [entry.file() for entry in self._base.previousFiles()]
+        earlier = [entry.file() for entry in each(self._base.previousFiles())]
         while current is not None and current.snapshotId() != snapshot:
             parent = current.parentId()
             if parent is None or current.sequenceNumber() <= sequence:
@@ -98,14 +99,20 @@ class Attempt:
     def last_snapshot_with(self, key: str, value: str) -> SnapshotId | None:
         """Return the newest known snapshot whose summary holds a value."""
         newest = None
-        for snapshot in self._base.snapshots():
+        for snapshot in each(self._base.snapshots()):
             if snapshot.summary().get(key) == value:
                 newest = snapshot.snapshotId()
         return newest
 
-    def has_snapshot(self, snapshot: SnapshotId) -> bool:
-        """Tell whether the table knows a snapshot."""
-        return self._base.snapshot(snapshot) is not None
+    def landed(self, snapshot: SnapshotId, sequence: int) -> bool | None:
+        """Tell whether a snapshot of an earlier attempt is in the table; None when nobody can tell.
+
+        Every commit takes the next sequence number: where another snapshot has it, ours lost.
+        """
+        if self._base.snapshot(snapshot) is not None:
+            return True
+        taken = any(other.sequenceNumber() == sequence for other in each(self._base.snapshots()))
+        return False if taken else None
 
     def _read_metadata(self, location: str) -> Any:
         parser = self._jvm.org.apache.iceberg.TableMetadataParser

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
+from esker.engine.iceberg.java import each
 from esker.engine.iceberg.table import Table, TableId, java_table
 from esker.engine.session import Engine
 from esker.errors import InvalidFilter
@@ -48,9 +49,8 @@ def planned_files(engine: Engine, table: TableId, where: str | None) -> Files:
     files = rows = size = 0
     with explained(f'cannot plan a scan of table "{table}"', engine.log):
         tasks = scan.planFiles()
-        iterator = tasks.iterator()
-        while iterator.hasNext():
-            file = iterator.next().file()
+        for task in each(tasks):
+            file = task.file()
             files, rows, size = files + 1, rows + file.recordCount(), size + file.fileSizeInBytes()
         tasks.close()
     return Files(files, rows, size)
@@ -92,6 +92,11 @@ def column_statistics(engine: Engine, table: Table) -> list[ColumnStatistics]:
 
 def _expression(engine: Engine, table: TableId, where: str) -> Any:
     spark: Any = engine.spark
-    converter = spark.sparkContext._jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+    jvm = spark.sparkContext._jvm
+    converter = jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
     resolved = converter.collectResolvedSparkExpression(spark._jsparkSession, table.sql, where)
-    return converter.convertToIcebergExpression(resolved)
+    try:
+        return converter.convertToIcebergExpression(resolved)
+    except JvmFailure:
+        # A condition that statistics cannot answer, such as one with a function: no file is left out.
+        return jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue()

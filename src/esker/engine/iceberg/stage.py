@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
+from esker.engine.iceberg.java import each
 from esker.engine.iceberg.table import TableId, java_table
 from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
@@ -53,7 +54,7 @@ def stage(engine: Engine, table: TableId, frame: DataFrame, group: str) -> Stage
         try:
             writer = rows.writeTo(identifier(STAGING_CATALOG, group))
             writer.option("fanout-enabled", "true").option("check-nullability", "false").append()
-            files = tuple(coordinator.fetchNewFiles(target, group))
+            files = tuple(each(coordinator.fetchNewFiles(target, group)))
         finally:
             cache.remove(group)
             coordinator.clearRewrite(target, group)
@@ -76,12 +77,12 @@ def discard(engine: Engine, staged: StagedFiles) -> None:
 
 
 def _column_names(table: Any) -> list[str]:
-    return [column.name() for column in table.schema().columns()]
+    return [column.name() for column in each(table.schema().columns())]
 
 
 def _distributed(frame: DataFrame, table: Any, name: TableId) -> DataFrame:
     """Bring the rows of a partition together, so that each gets few files."""
-    fields = list(table.spec().fields())
+    fields = list(each(table.spec().fields()))
     if not fields:
         return frame
     keys = []

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from esker.engine.failures import explained
+from esker.engine.iceberg.java import each, text_map
 from esker.engine.session import Engine
 from esker.engine.sql import identifier, literal
 from esker.errors import TableNotFound
@@ -118,8 +119,8 @@ def load(engine: Engine, table: TableId) -> Table:
             format_version=metadata.formatVersion(),
             schema_id=found.schema().schemaId(),
             columns=columns_from_json(engine.spark.table(table.sql).schema.jsonValue()),
-            partition_fields=tuple(_described(field, found) for field in found.spec().fields()),
-            properties=dict(found.properties()),
+            partition_fields=tuple(_described(field, found) for field in each(found.spec().fields())),
+            properties=text_map(found.properties()),
             snapshot=snapshot_value(found.currentSnapshot()),
         )
 
@@ -169,7 +170,7 @@ def snapshot_value(snapshot: Any) -> Snapshot | None:
         sequence=snapshot.sequenceNumber(),
         committed_at=datetime.fromtimestamp(snapshot.timestampMillis() / 1000, UTC),
         operation=snapshot.operation(),
-        summary=dict(snapshot.summary()),
+        summary=text_map(snapshot.summary()),
     )
 
 

@@ -16,7 +16,7 @@ class JdbcCatalog(Declaration):
     type: Literal["jdbc"] = "jdbc"
     name: Name | None = Field(None, description="As for sqlite.")
     url: str = Field(description="`jdbc:postgresql://host:5432/database`, without credentials.")
-    user: str | None = None
+    user: str | None = Field(None, description="User of the database.")
     password: Secret | None = None
     warehouse: str = Field(description="Where tables lie: a folder that every machine sees.")
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from esker.project.declaration import Declaration
+from esker.project.declaration import Declaration, Texts
 
 FileFormat = Literal["csv", "jsonl", "parquet"]
 
@@ -38,7 +38,7 @@ class FilesSource(Declaration):
         False, description="CSV: quoted values may hold line breaks (a file is then read by one task)."
     )
     encoding: str = Field("UTF-8", description="CSV and JSON lines: character set.")
-    options: dict[str, str] = Field(
+    options: Texts = Field(
         default_factory=dict, description="Further options of Spark's reader, passed on as they are."
     )
 

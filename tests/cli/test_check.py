@@ -1,0 +1,104 @@
+"""`esker check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+
+
+def test_a_right_project_is_told_in_a_line(terminal: Terminal, shop: Path) -> None:
+    """One line on standard output, nothing else, status 0."""
+    answer = terminal.ask("check", "--project", shop)
+    assert (answer.status, answer.stdout, answer.stderr) == (0, "shop: 2 pipelines, no problems\n", "")
+
+
+def test_the_document_of_a_right_project(terminal: Terminal, shop: Path) -> None:
+    """Programs get the same as a document."""
+    answer = terminal.ask("check", "-p", shop, "--json")
+    assert answer.status == 0
+    assert answer.document == {
+        "status": "succeeded",
+        "project": "shop",
+        "environment": None,
+        "pipelines": ["orders", "customers"],
+    }
+
+
+def test_nothing_is_touched(terminal: Terminal, shop: Path) -> None:
+    """Checking makes no files, not even the state database."""
+    before = sorted(shop.rglob("*"))
+    terminal.ask("check", "--project", shop)
+    assert sorted(shop.rglob("*")) == before
+
+
+def test_every_problem_is_printed_with_its_place(terminal: Terminal, shop: Path) -> None:
+    """People see all problems at once, on standard error."""
+    (shop / "esker.yml").write_text("project: Shop\nspark: {mastr: yarn}\n")
+    answer = terminal.ask("check", "--project", shop)
+    assert (answer.status, answer.stdout) == (2, "")
+    lines = answer.stderr.splitlines()
+    assert lines[0].startswith('error ESK-PROJECT-003 esker.yml:1:1: project: "Shop" is no name')
+    assert lines[1] == 'esker.yml:2:9: spark.mastr: unknown key "mastr"; did you mean "master"?'
+    assert lines[2] == "  why: 2 problems in the project file."
+    assert lines[3] == "  do:  Correct the file, then: esker check"
+
+
+def test_problems_as_a_document(terminal: Terminal, shop: Path) -> None:
+    """Each problem has file, line, column, path, message and remedy."""
+    (shop / "esker.yml").write_text("project: shop\nspark: {mastr: yarn}\n")
+    answer = terminal.ask("check", "--project", shop, "--json")
+    assert (answer.status, answer.stderr) == (2, "")
+    assert answer.document["status"] == "failed"
+    assert set(answer.error) == {"code", "message", "reason", "remedy", "problems"}
+    assert answer.error["problems"] == [
+        {
+            "message": 'unknown key "mastr"; did you mean "master"?',
+            "file": "esker.yml",
+            "line": 2,
+            "column": 9,
+            "path": "spark.mastr",
+            "remedy": "",
+        }
+    ]
+
+
+def test_an_environment_is_checked_when_it_is_named(terminal: Terminal, shop: Path) -> None:
+    """`--env` chooses; a wrong name is an error."""
+    with (shop / "esker.yml").open("a") as file:
+        file.write("environments: {prod: {spark: {mastr: yarn}}}\n")
+    assert terminal.ask("check", "--project", shop).status == 0
+    assert terminal.ask("check", "--project", shop, "--env", "prod").status == 2
+    assert "unknown environment" in terminal.ask("check", "--project", shop, "--env", "prd").stderr
+
+
+def test_a_missing_project_is_told_with_a_remedy(terminal: Terminal, tmp_path: Path) -> None:
+    """Who stands in the wrong folder learns where a project is looked for."""
+    answer = terminal.ask("check", "--project", tmp_path, "--json")
+    assert (answer.status, answer.error["code"]) == (2, "ESK-PROJECT-001")
+    assert "--project DIR" in answer.error["remedy"]
+
+
+@pytest.mark.parametrize("output", ["--json", None])
+def test_secrets_are_not_printed(
+    terminal: Terminal, shop: Path, monkeypatch: pytest.MonkeyPatch, output: str | None
+) -> None:
+    """Neither on success nor in an error, neither for people nor for programs."""
+    secret = 'hunter2"\\'
+    monkeypatch.setenv("DB_PASSWORD", secret)
+    with (shop / "esker.yml").open("a") as file:
+        file.write('connections: {db: {type: jdbc, url: "${URL}", name: "${NAME}", warehouse: w, ')
+        file.write('password: "${DB_PASSWORD}"}}\n')
+    address = "jdbc:postgresql://db/x"
+    for url, name, status in (
+        (address, "db", 0),
+        (f"{address}?password={secret}", "db", 2),
+        (address, secret, 2),
+    ):
+        monkeypatch.setenv("URL", url)
+        monkeypatch.setenv("NAME", name)
+        answer = terminal.ask("check", "--project", shop, *([output] if output else []))
+        assert answer.status == status
+        assert "hunter2" not in answer.stdout + answer.stderr

@@ -1,0 +1,55 @@
+"""Telling the living from the dead."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from esker.ledger.process import is_gone, this_process
+
+SAY_WHO = "from esker.ledger.process import this_process as t; print(t(), flush=True); input()"
+
+
+def test_this_process_lives() -> None:
+    """A process finds itself alive, under a name with its host and number."""
+    host, pid, started = this_process().split(" ")
+    assert (host, pid) == (socket.gethostname(), str(os.getpid()))
+    assert started.isdigit() or started == "-"
+    assert not is_gone(this_process())
+
+
+def test_a_process_of_another_host_is_never_known_to_be_gone() -> None:
+    """Its number means nothing here."""
+    assert not is_gone("elsewhere 999999999 1")
+
+
+def test_a_number_that_nobody_has_is_gone() -> None:
+    """No process of that number, no holder."""
+    assert is_gone(f"{socket.gethostname()} 999999999 1")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells when a process started")
+def test_a_reused_number_is_another_process() -> None:
+    """The number of a dead process may belong to a stranger by now; the start time tells."""
+    host, pid, started = this_process().split(" ")
+    assert is_gone(f"{host} {pid} {int(started) - 1}")
+
+
+@pytest.mark.process
+def test_a_process_is_gone_when_it_has_ended() -> None:
+    """It lives while it runs; killed it is gone, already before its parent has noticed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SAY_WHO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        who = child.stdout.readline().strip()
+        assert not is_gone(who)
+        child.kill()
+        child.stdout.read()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie now
+        assert is_gone(who)
+    assert is_gone(who)

@@ -1,0 +1,150 @@
+"""A plan is a value: it changes nothing, and a run does what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from esker.errors import ChangeNotApplied, ColumnsFrozen, NoColumns, TypeConflict, UnknownPipeline
+from esker.pipeline.plan import AddColumns, CreateTable
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+
+def test_plan_changes_nothing(folder: Folder) -> None:
+    """Planning makes no table, loads no row, and gives the same again."""
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    [first] = folder.open().plan()
+    [again] = folder.open().plan()
+    assert not folder.open().engine.spark.catalog.tableExists("lake.shop.sales")
+    assert [str(change) for change in first.changes] == ["create table shop.sales"]
+    assert [str(change) for change in again.changes] == [str(change) for change in first.changes]
+    assert [piece.summary for piece in again.slices] == ["1 file"]
+
+
+def test_run_does_what_the_plan_says(make_folder: Callable[..., Folder]) -> None:
+    """The created table has the plan's columns, partitions and properties; then nothing is left to do."""
+    pipeline = Folder.files_pipeline(
+        columns={
+            "id": {"type": "bigint", "required": True, "doc": "it's the \\ key"},
+            "day": "date",
+            "extra": "array<struct<`odd name`: int>>",
+        },
+        partition_by=["bucket(4, id)", "month(day)", "truncate(2, name)"],
+        properties={"write.parquet.compression-codec": "snappy"},
+        format_version=3,
+    )
+    folder = make_folder(pipelines={"sales": pipeline})
+    folder.write_csv(
+        "landing/a.csv", ["day", "id", "name"], [("2026-01-02", 1, "one"), ("2026-03-04", 2, "two")]
+    )
+    [plan] = folder.open().plan()
+    folder.run()
+    report = folder.open().show("shop.sales")
+    table = report.table
+    assert isinstance(plan.changes[0], CreateTable)
+    assert table.columns == plan.columns == plan.changes[0].table.columns
+    assert [column.name for column in table.columns] == ["day", "id", "name", "extra"]
+    assert table.columns[1].doc == "it's the \\ key"
+    assert table.columns[1].required
+    assert table.partition_fields == ("bucket(4, id)", "month(day)", "truncate(2, name)")
+    assert table.properties["write.parquet.compression-codec"] == "snappy"
+    assert table.properties["write.metadata.previous-versions-max"] == "100"
+    assert table.format_version == 3
+    [after] = folder.open().plan()
+    assert after.is_empty
+
+
+@pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
+def test_every_file_format(make_folder: Callable[..., Folder], format: str) -> None:
+    """Data files are of the declared format."""
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(format="csv") | {"format": format}})
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.run()
+    assert folder.rows() == [(1,)]
+    assert len(list(folder.path.glob(f".esker/warehouse/shop/sales/data/*.{format}"))) == 1
+
+
+def test_applied_plan_makes_the_table_and_loads_nothing(folder: Folder) -> None:
+    """`plan --apply` makes table changes only."""
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    opened = folder.open()
+    opened.apply(opened.plan())
+    assert folder.rows() == []
+    assert folder.run().rows.inserted == 1
+
+
+def test_new_column_is_planned_and_added(folder: Folder) -> None:
+    """A column that the source sends for the first time is an addition; old rows read null."""
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.run()
+    folder.write_csv("landing/b.csv", ["id", "note", "ID2"], [(2, "hello", 5)])
+    [plan] = folder.open().plan()
+    assert [str(change) for change in plan.changes] == ["add to table shop.sales: note string, ID2 bigint"]
+    folder.run()
+    assert folder.rows() == [(1, None, None), (2, "hello", 5)]
+
+
+def test_frozen_table_refuses_columns_that_nobody_declared(folder: Folder) -> None:
+    """With `evolution: freeze` an unknown column stops the run; nothing is dropped silently."""
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.run()
+    folder.change(evolution="freeze")
+    folder.write_csv("landing/b.csv", ["id", "note"], [(2, "hello")])
+    with pytest.raises(ColumnsFrozen, match="note") as caught:
+        folder.run()
+    assert caught.value.exit_status == 3
+    assert folder.rows() == [(1,)]
+
+
+def test_declared_column_of_a_frozen_table_waits_for_apply(folder: Folder) -> None:
+    """A declared addition is shown by `plan`, refused by `run`, and made by `plan --apply`."""
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.run()
+    folder.change(evolution="freeze", columns={"note": "string"})
+    folder.write_csv("landing/b.csv", ["id", "note"], [(2, "hello")])
+    with pytest.raises(ChangeNotApplied, match="waits"):
+        folder.run()
+    opened = folder.open()
+    plans = opened.plan()
+    assert isinstance(plans[0].changes[0], AddColumns)
+    opened.apply(plans)
+    folder.run()
+    assert folder.rows() == [(1, None), (2, "hello")]
+
+
+def test_declared_type_that_the_table_does_not_have(folder: Folder) -> None:
+    """A declaration that contradicts the table is an error, not a cast."""
+    folder.write_csv("landing/a.csv", ["id"], [("x",)])
+    folder.run()
+    folder.change(columns={"id": {"type": "array<string>"}})
+    with pytest.raises(TypeConflict, match="other types"):
+        folder.run()
+
+
+def test_nothing_to_make_columns_from(folder: Folder) -> None:
+    """A header without rows is nothing yet; rows without any value are an error."""
+    folder.write_csv("landing/a.csv", ["id", "name"], [])
+    result = folder.run()
+    assert result.notes == ("the source's files hold no rows yet",)
+    folder.write("landing/b.csv", "id,name\n,\n")
+    with pytest.raises(NoColumns):
+        folder.run()
+
+
+def test_partitioning_that_differs_is_told(folder: Folder) -> None:
+    """A changed `partition_by` is named and left for later."""
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.run()
+    folder.change(partition_by=["bucket(4, id)"])
+    [plan] = folder.open().plan()
+    assert "partitioned by nothing, partition_by says bucket(4, id)" in plan.notes[-1]
+
+
+def test_unknown_pipeline_is_found_out_first(folder: Folder) -> None:
+    """A misspelt name is an error with a guess."""
+    with pytest.raises(UnknownPipeline) as caught:
+        folder.open().plan(["sale"])
+    assert "Did you mean sales?" in caught.value.remedy

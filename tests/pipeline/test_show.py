@@ -1,0 +1,85 @@
+"""`show` and `peek` tell the truth about tables and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from esker.errors import InvalidFilter, TableNotFound
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def sales(make_folder: Callable[..., Folder]) -> Folder:
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(partition_by=["day"])})
+    folder.write_csv(
+        "landing/a.csv",
+        ["id", "day", "note"],
+        [(1, "2026-01-01", "a"), (2, "2026-01-01", ""), (3, "2026-01-02", "c")],
+    )
+    folder.run()
+    return folder
+
+
+def test_show_counts_files_rows_and_values(sales: Folder) -> None:
+    """Schema, partitions, snapshots, statistics and rows are those of the table."""
+    report = sales.open().show("shop.sales", limit=2)
+    assert (report.files.files, report.files.rows) == (2, 3)
+    statistics = {found.column: found for found in report.statistics}
+    assert (statistics["id"].lowest, statistics["id"].highest, statistics["id"].nulls) == ("1", "3", 0)
+    assert statistics["note"].nulls == 1
+    assert statistics["day"].highest == "2026-01-02"
+    assert [line.changeset for line in report.snapshots] == [1]
+    assert report.snapshots[0].total_records == 3
+    assert len(report.rows) == 2
+
+
+def test_filter_tells_what_it_would_read(sales: Folder) -> None:
+    """A filter on the partition column reads one file; one on another column reads what may match."""
+    opened = sales.open()
+    whole = opened.show("shop.sales").files
+    by_day = opened.show("shop.sales", where="day = date '2026-01-02'")
+    assert by_day.filtered is not None
+    assert (by_day.filtered.files.files, by_day.filtered.files.rows) == (1, 1)
+    assert by_day.filtered.files.bytes < whole.bytes
+    assert [row["id"] for row in by_day.rows] == [3]
+    none = opened.show("shop.sales", where="id > 1000").filtered
+    assert none is not None
+    assert none.files.files == 0
+
+
+@pytest.mark.parametrize("where", ["nosuch = 1", "day >", "id = 'x' or ("])
+def test_filter_that_makes_no_sense(sales: Folder, where: str) -> None:
+    """A wrong filter is an error that repeats it, exit status 2."""
+    with pytest.raises(InvalidFilter) as caught:
+        sales.open().show("shop.sales", where=where)
+    assert where in caught.value.message
+    assert caught.value.reason
+    assert caught.value.exit_status == 2
+
+
+def test_filter_that_cannot_prune_still_filters(sales: Folder) -> None:
+    """A condition that files' statistics cannot answer reads all files and shows the right rows."""
+    report = sales.open().show("shop.sales", where="length(note) = 1 and id % 2 = 1")
+    assert report.filtered is not None
+    assert report.filtered.files.files == 2
+    assert sorted(row["id"] for row in report.rows) == [1, 3]
+
+
+def test_unknown_table_names_those_that_are_there(sales: Folder) -> None:
+    """A misspelt table is an error that lists the tables."""
+    with pytest.raises(TableNotFound) as caught:
+        sales.open().show("shop.sale")
+    assert "shop.sales" in caught.value.reason
+
+
+def test_peek_shows_rows_and_loads_nothing(sales: Folder) -> None:
+    """Rows come from the source, loaded or not; the ledger does not move."""
+    sales.write_csv("landing/0.csv", ["id", "day"], [(9, "2026-05-05")])
+    peeked = sales.open().peek("sales", limit=1)
+    assert peeked.columns == ("id", "day")
+    assert peeked.rows == [{"id": "9", "day": "2026-05-05"}]
+    assert sales.run().rows.inserted == 1

@@ -1,0 +1,66 @@
+"""What `esker status` knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from esker.errors import SourceNotFound
+from esker.ledger.run_id import new_run_id
+from esker.ledger.runs import record_end, record_start
+from esker.ledger.state import State
+from esker.pipeline.status import project_status
+from esker.project import Project, load_project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "esker.yml").write_text(
+        "project: shop\ndefaults: {source: {type: files, path: a, format: csv}}\n"
+        "pipelines: {sales: {table: s.a, every: 1h}, rates: {table: s.b}}\n"
+    )
+    return load_project(tmp_path)
+
+
+@pytest.fixture
+def state(project: Project) -> Iterator[State]:
+    with closing(State.open(project)) as opened:
+        yield opened
+
+
+def test_a_project_that_never_ran(project: Project, state: State) -> None:
+    """Every pipeline is there, also before its first run."""
+    found = project_status(project, state, state.now())
+    assert [(line.pipeline, line.table, line.status, line.is_due) for line in found] == [
+        ("sales", "s.a", "never ran", True),
+        ("rates", "s.b", "never ran", False),
+    ]
+    assert found[0].as_json() == {
+        "pipeline": "sales",
+        "table": "s.a",
+        "status": "never ran",
+        "due": True,
+        "last_run": None,
+        "last_success": None,
+    }
+
+
+def test_a_failure_after_a_success_shows_both(project: Project, state: State) -> None:
+    """The last run says why it failed, the last success what it loaded."""
+    good, bad = new_run_id(), new_run_id()
+    record_start(state, "shop", "sales", good)
+    record_end(state, good, "succeeded", {"rows": {"inserted": 3}}, None)
+    record_start(state, "shop", "sales", bad)
+    record_end(state, bad, "failed", {}, SourceNotFound("sales", "a", "b").as_json())
+    sales, rates = (line.as_json() for line in project_status(project, state, state.now()))
+    assert (sales["status"], sales["due"]) == ("failed", False)
+    assert sales["last_run"]["run_id"] == bad
+    assert sales["last_run"]["error"]["code"] == "ESK-SOURCE-001"
+    assert sales["last_success"]["run_id"] == good
+    assert sales["last_success"]["result"] == {"rows": {"inserted": 3}}
+    assert rates["status"] == "never ran"
+    assert json.loads(json.dumps(sales)) == sales

@@ -1,0 +1,71 @@
+"""Promises that every error keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from esker.errors import EskerError, InvalidProject, Problem
+
+EXIT_STATUSES = {1, 2, 3, 4, 5, 6, 130}
+
+
+def tree(root: type[EskerError]) -> Iterator[type[EskerError]]:
+    yield root
+    for kind in root.__subclasses__():
+        yield from tree(kind)
+
+
+ERRORS = [kind for kind in tree(EskerError) if kind.__module__ == "esker.errors"]
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+def test_every_error_is_documented(kind: type[EskerError]) -> None:
+    """It has a sentence for the reference, a code of the known form, and a documented exit status."""
+    assert kind.__doc__ is not None
+    assert kind.__doc__.strip().endswith(".")
+    assert "code" in vars(kind)
+    assert re.fullmatch(r"ESK(-[A-Z]+)?-\d{3}", kind.code)
+    assert kind.exit_status in EXIT_STATUSES
+
+
+def test_every_code_means_one_error() -> None:
+    """A code that is searched for leads to one situation."""
+    codes = [kind.code for kind in ERRORS]
+    assert sorted(codes) == sorted(set(codes))
+
+
+def test_an_error_as_a_document() -> None:
+    """What happened, why, and what to do: the same four keys everywhere."""
+    error = EskerError("broken", reason="worn out", remedy="mend it")
+    assert error.as_json() == {
+        "code": "ESK-000",
+        "message": "broken",
+        "reason": "worn out",
+        "remedy": "mend it",
+    }
+    assert str(error) == "broken"
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        (Problem("wrong"), "wrong"),
+        (Problem("wrong", "esker.yml"), "esker.yml: wrong"),
+        (Problem("wrong", "esker.yml", 3, 7, "a.b"), "esker.yml:3:7: a.b: wrong"),
+    ],
+)
+def test_a_problem_begins_with_its_place(problem: Problem, text: str) -> None:
+    """Editors and people jump to file:line:column."""
+    assert str(problem) == text
+
+
+def test_remedies_of_several_problems_are_kept_once() -> None:
+    """What is to be done is said for each problem, but not twice."""
+    error = InvalidProject(
+        [Problem("a", remedy="do x"), Problem("b", remedy="do y"), Problem("c", remedy="do x")]
+    )
+    assert error.remedy == "do x\ndo y"
+    assert error.reason == "3 problems in the project file."
