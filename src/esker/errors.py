@@ -302,6 +302,19 @@ class StoreNotWritable(EngineError):
         )
 
 
+class JarNotLoaded(EngineError):
+    """Spark runs in this process already, without a jar that another project needs."""
+
+    code = "ESK-ENGINE-012"
+
+    def __init__(self, project: str, jars: Sequence[str]) -> None:
+        super().__init__(
+            f'Spark runs without the jars of project "{project}": ' + ", ".join(jars),
+            reason="Java loads jars when it starts, and another project started it in this process.",
+            remedy="Open this project first, or in a process of its own.",
+        )
+
+
 class ClusterUnreachable(EngineError):
     """The Spark cluster that the project names does not answer."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from esker.engine.pins import check_spark
 from esker.project import load_project
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] 
     project = load_project(folder or Path(), env)
     for name in pipelines:
         project.pipeline(name)
+    check_spark()
     from esker.pipeline.api import OpenProject
 
     return OpenProject(project)

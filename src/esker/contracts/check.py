@@ -25,45 +25,44 @@ from esker.project.types import (
 )
 
 BAD = "_esker_bad"
+"""Column of a fitted frame: why the row is bad, in words; null for a good row."""
+
 _SHOWN_CHARACTERS = 200
 
 
 def fit(
-    frame: DataFrame,
-    columns: tuple[Column, ...],
-    *,
-    is_text: bool,
-    malformed: str,
-    keep: tuple[str, ...] = (),
+    frame: DataFrame, columns: tuple[Column, ...], *, is_text: bool, malformed: str, origin: str
 ) -> DataFrame:
-    """Return the frame's rows as these columns, with BAD and the kept columns beside them.
+    """Return the frame's rows as these columns, with BAD beside them where a row can be bad at all.
 
-    BAD is null for a good row. `malformed` names the column that holds a record that no parser could
-    read.
+    `malformed` names the column that holds a record which no parser could read, `origin` the one that
+    says where the row came from; a frame may lack the first.
     """
     sent = columns_from_json(frame.schema.jsonValue())
     fitted: list[Expression] = []
-    reasons: list[Expression] = [
-        F.when(
-            F.col(malformed).isNotNull(),
-            F.concat(F.lit("malformed record: "), F.substring(F.col(malformed), 1, _SHOWN_CHARACTERS)),
-        )
-    ]
+    reasons: list[Expression] = []
+    if find(sent, malformed):
+        shown = F.substring(F.col(malformed), 1, _SHOWN_CHARACTERS)
+        reasons.append(F.when(F.col(malformed).isNotNull(), F.concat(F.lit("malformed record: "), shown)))
     for column in columns:
         incoming = find(sent, column.name)
         if incoming is None:
             value = F.lit(None).cast(ddl(column.type))
+        elif is_text and column.type != Plain("string"):
+            value, reason = _parsed(F.col(quoted(incoming.name)), column)
+            reasons.append(reason)
         else:
-            source = F.col(quoted(incoming.name))
-            value = _adapted(source, incoming.type, column.type)
-            if is_text and column.type != Plain("string"):
-                value, reason = _parsed(source, column)
-                reasons.append(reason)
+            value = _adapted(F.col(quoted(incoming.name)), incoming.type, column.type)
         if column.required:
             missing = F.lit(f'column "{column.name}" is required and has no value')
             reasons.append(F.when(value.isNull(), missing))
         fitted.append(value.alias(column.name))
-    return frame.select(*fitted, F.coalesce(*reasons).alias(BAD), *keep)
+    if reasons:
+        reason = F.coalesce(*reasons)
+        # The file's name is put in front for bad rows only: cutting it from the path costs time.
+        told = F.concat(F.element_at(F.split(F.col(origin), "/"), -1), F.lit(": "), reason)
+        fitted.append(F.when(reason.isNotNull(), told).alias(BAD))
+    return frame.select(*fitted)
 
 
 def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:

@@ -24,7 +24,7 @@ from esker.engine.jars import provide_jars
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
-from esker.errors import CatalogUnreachable, ClusterUnreachable, StoreNotWritable
+from esker.errors import CatalogUnreachable, ClusterUnreachable, JarNotLoaded, StoreNotWritable
 from esker.project import Project
 
 STAGING_CATALOG = "esker_staging"
@@ -48,7 +48,8 @@ class Engine:
     def start(cls, project: Project) -> Engine:
         """Start Spark for a project, or give it a session of the Spark that already runs.
 
-        Raises SparkUnsupported, JavaUnsuitable, JarsUnavailable, ClusterUnreachable or SparkFailed.
+        Raises SparkUnsupported, JavaUnsuitable, JarsUnavailable, JarNotLoaded, ClusterUnreachable or
+        SparkFailed.
         """
         check_spark()
         with _start:
@@ -56,7 +57,8 @@ class Engine:
             if context is None:
                 context, log = _start_context(project)
             else:
-                log = Path(_log_of(context))
+                log = Path(_note(context, "log"))
+                _check_jars(project, _note(context, "jars").split(","))
             # A session of its own, so that no setting of one project reaches another.
             engine = cls(project, SparkSession(context).newSession(), log)
         engine._configure()
@@ -103,8 +105,7 @@ def _start_context(project: Project) -> tuple[SparkContext, Path]:
     settings = project.spark
     check_cluster(settings.master)
     log = new_log(project.folder / ".esker" / "logs")
-    names = list(dict.fromkeys(bind(catalog, project).jar for catalog in project.catalogs().values()))
-    jars = provide_jars(["iceberg", *names], settings.conf, log)
+    jars = provide_jars(needed_jars(project), settings.conf, log)
     class_path = ":".join(str(jar) for jar in jars)
     java_options = f"-Dlog4j2.configurationFile={log4j_settings(log).as_uri()} -Duser.timezone=UTC"
     if own := settings.conf.get("spark.driver.extraJavaOptions"):
@@ -157,6 +158,7 @@ def _defaults(project: Project, log: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.esker.log": str(log),
+        "spark.esker.jars": ",".join(needed_jars(project)),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(project.folder / ".esker" / "spark"),
@@ -176,9 +178,21 @@ def _for_executors(project: Project, jars: list[Path]) -> dict[str, str]:
     return {"spark.jars": ",".join(listed)}
 
 
-def _log_of(context: SparkContext) -> str:
-    found: Any = context.getConf().get("spark.esker.log", "Spark's log")
-    return str(found)
+def needed_jars(project: Project) -> list[str]:
+    """Return the names of the jars that a project's catalogs need, Iceberg's first."""
+    catalogs = project.catalogs().values()
+    return ["iceberg", *dict.fromkeys(bind(catalog, project).jar for catalog in catalogs)]
+
+
+def _check_jars(project: Project, loaded: list[str]) -> None:
+    lacking = [name for name in needed_jars(project) if name not in loaded]
+    if lacking:
+        raise JarNotLoaded(project.project, lacking)
+
+
+def _note(context: SparkContext, name: str) -> str:
+    """Return what the project that started Spark has written down about it."""
+    return str(context.getConf().get(f"spark.esker.{name}", ""))
 
 
 def make_writable(folder: Path) -> None:

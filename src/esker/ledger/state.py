@@ -67,14 +67,23 @@ class State:
         try:
             url = _url(project)
             shown = url.render_as_string(hide_password=True)
-            engine = sa.create_engine(url)
+            engine = sa.create_engine(url, connect_args=_patience(url))
         except (SQLAlchemyError, ImportError, OSError, ValueError) as error:
             raise StateError(shown, _why(error)) from error
         if url.get_backend_name() == "sqlite":
             sa.event.listen(engine, "connect", _tune_sqlite)
             sa.event.listen(engine, "begin", _lock_sqlite)
         state = cls(engine, shown)
-        with state.begin() as connection:
+        try:
+            state._make(url, shown)
+        except BaseException:
+            state.close()
+            raise
+        return state
+
+    def _make(self, url: URL, shown: str) -> None:
+        """Make the tables, or find out that a newer Esker has made them."""
+        with self.begin() as connection:
             if url.get_backend_name() == "postgresql":
                 # Two first runs at once: CREATE TABLE IF NOT EXISTS alone collides there.
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING)))
@@ -84,7 +93,6 @@ class State:
                 connection.execute(meta.insert().values(version=VERSION))
             elif found > VERSION:
                 raise StateTooNew(shown, found, VERSION)
-        return state
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
@@ -131,6 +139,11 @@ def _url(project: Project) -> URL:
         username=settings.user,
         password=settings.password.get_secret_value() if settings.password else None,
     )
+
+
+def _patience(url: URL) -> dict[str, int]:
+    """A database server that does not answer is given up after ten seconds."""
+    return {"connect_timeout": 10} if url.get_backend_name() == "postgresql" else {}
 
 
 def _tune_sqlite(connection: sa.engine.interfaces.DBAPIConnection, record: object) -> None:

@@ -46,23 +46,20 @@ def stage_batch(
 
     Raises BadRows when a row does not fit; the files are removed then.
     """
-    checked = fit(frame, columns, is_text=is_text, malformed=MALFORMED, keep=(ORIGIN,))
-    seen = Observation()
-    problem = F.concat(F.element_at(F.split(F.col(ORIGIN), "/"), -1), F.lit(": "), F.col(BAD))
-    observed = checked.observe(
-        seen,
-        F.count(F.lit(1)).alias("read"),
-        F.count(BAD).alias("bad"),
+    checked = fit(frame, columns, is_text=is_text, malformed=MALFORMED, origin=ORIGIN)
+    counted = {"read": F.count(F.lit(1))}
+    if BAD in checked.columns:
         # Two examples are enough to see what is wrong, and cost no memory.
-        F.min(problem).alias("first"),
-        F.max(problem).alias("last"),
-    )
-    # Bad rows are counted, then left out: a null in a required column would end the whole job.
-    good = observed.where(F.col(BAD).isNull())
+        counted |= {"bad": F.count(BAD), "first": F.min(BAD), "last": F.max(BAD)}
+    seen = Observation()
+    rows = checked.observe(seen, *(metric.alias(name) for name, metric in counted.items()))
+    if BAD in checked.columns:
+        # Bad rows are counted, then left out: a null in a required column would end the whole job.
+        rows = rows.where(F.col(BAD).isNull())
     with explained("cannot load the rows", engine.log), watched(engine, progress):
-        staged = stage(engine, table, _packed(good, engine, source_bytes), batch)
+        staged = stage(engine, table, _packed(rows, engine, source_bytes), batch)
     counts = seen.get
-    if counts["bad"]:
+    if counts.get("bad"):
         discard(engine, staged)
         examples = list(dict.fromkeys((counts["first"], counts["last"])))
         raise BadRows(pipeline, counts["bad"], counts["read"], examples)

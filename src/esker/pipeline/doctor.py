@@ -15,7 +15,7 @@ from esker.engine.jars import jar_folder, missing_jars, provide_jars
 from esker.engine.java import find_java
 from esker.engine.logs import new_log
 from esker.engine.pins import check_spark
-from esker.engine.session import Engine, make_writable
+from esker.engine.session import Engine, make_writable, needed_jars
 from esker.errors import EskerError
 from esker.ledger.state import State
 from esker.project import Project
@@ -84,7 +84,7 @@ def _state(project: Project) -> str:
 
 
 def _jars(project: Project) -> str:
-    names = ["iceberg", *dict.fromkeys(bind(c, project).jar for c in project.catalogs().values())]
+    names = needed_jars(project)
     fetched = len(missing_jars(names))
     provide_jars(names, project.spark.conf, new_log(project.folder / ".esker" / "logs"))
     return f"{len(names)} in {jar_folder()}" + (f", {fetched} fetched now" if fetched else "")

@@ -57,7 +57,8 @@ class Reader(Protocol):
         """Return the columns of these slices."""
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
-        """Return a slice's rows, with MALFORMED and ORIGIN beside the columns that it sends.
+        """Return a slice's rows, with ORIGIN beside the columns that it sends, and MALFORMED where a
+        record can be broken.
 
         `columns` are those of the table; a source that parses types itself parses to these.
         """

@@ -22,7 +22,7 @@ class Format(Protocol):
         """Return the columns of all these files together."""
 
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
-        """Return the rows of these files, with MALFORMED and ORIGIN."""
+        """Return the rows of these files, with ORIGIN, and MALFORMED where a record can be."""
 
 
 def locations(files: Sequence[FoundFile]) -> list[str]:

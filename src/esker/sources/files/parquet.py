@@ -12,7 +12,7 @@ from esker.project.sources import FilesSource
 from esker.project.types import Column, columns_from_json
 from esker.sources.files.formats import locations
 from esker.sources.files.listing import FoundFile
-from esker.sources.source import MALFORMED, ORIGIN, Sent
+from esker.sources.source import ORIGIN, Sent
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,9 @@ class ParquetFormat:
         return Sent(tuple(Column(column.name, column.type) for column in columns))
 
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
-        malformed = F.lit(None).cast("string").alias(MALFORMED)
-        return self._frame(files).select("*", malformed, F.col("_metadata.file_path").alias(ORIGIN))
+        return self._frame(files).select("*", F.col("_metadata.file_path").alias(ORIGIN))
 
     def _frame(self, files: Sequence[FoundFile]) -> DataFrame:
         # Without mergeSchema Spark takes one file's columns for all and drops the others' silently.
-        reader = self.spark.read.format("parquet").options(
-            mergeSchema="true", **self.source.options
-        )
+        reader = self.spark.read.format("parquet").options(mergeSchema="true", **self.source.options)
         return reader.load(locations(files))
