@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] 
     for name in pipelines:
         project.pipeline(name)
     check_spark()
+    # Py4J tells broken connections to the root logger, which prints them unless somebody listens. What
+    # matters of them reaches people as an error of ours.
+    logging.getLogger().addHandler(logging.NullHandler())
     from esker.pipeline.api import OpenProject
 
     return OpenProject(project)

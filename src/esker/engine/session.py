@@ -7,6 +7,7 @@ may open several projects, and a test process needs Spark once.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -59,14 +60,19 @@ class Engine:
             else:
                 log = Path(_note(context, "log"))
                 _check_jars(project, _note(context, "jars").split(","))
+            _without_checksum_files(context)
             # A session of its own, so that no setting of one project reaches another.
             engine = cls(project, SparkSession(context).newSession(), log)
         engine._configure()
         return engine
 
     def cancel(self) -> None:
-        """Stop every job that runs for this process."""
-        self.spark.sparkContext.cancelAllJobs()
+        """Stop every job that runs for this process; called after an interruption."""
+        # From a thread of its own: this one's connection to Java still waits for the broken call's answer.
+        context = self.spark.sparkContext
+        thread = threading.Thread(target=context.cancelAllJobs, name="esker-cancel", daemon=True)
+        thread.start()
+        thread.join(timeout=10)
 
     def open_catalog(self, name: str) -> None:
         """Make sure that a catalog answers and its folders can be written.
@@ -142,7 +148,24 @@ def _connect(conf: SparkConf, gateway: Any, log: Path) -> SparkContext:
         # The master gave no id, so Spark made one up: it was not registered, and stops without an error.
         context.stop()
         raise ClusterUnreachable(master, "It did not register the application.", str(log))
+    if threading.current_thread() is threading.main_thread():
+        # PySpark's own handler talks to Java in the middle of another call, and both break.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return context
+
+
+def _without_checksum_files(context: SparkContext) -> None:
+    """Read and write local files as they are.
+
+    Hadoop's checksum files stand beside every file, double their number, and cannot stand beside one
+    whose name holds a colon, as times of day do. Said for each session: Hadoop may have made its local
+    file system anew since the last one.
+    """
+    java_context: Any = context._jsc
+    files = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]
+    local = files.getLocal(java_context.hadoopConfiguration())
+    local.setVerifyChecksum(False)
+    local.setWriteChecksum(False)
 
 
 def _forget(gateway: Any) -> None:
