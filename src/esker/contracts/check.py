@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.evolution import find
+from esker.engine.compat import try_cast
 from esker.project.types import (
     Array,
     Column,
@@ -69,12 +70,12 @@ def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:
     """Return a text as the column's type, and the reason when it is none."""
     kind = column.type
     given = F.when(F.trim(text) != "", text)
-    value = given.try_cast(ddl(kind))
+    value = try_cast(given, ddl(kind))
     lost = value.isNull()
     if isinstance(kind, Decimal):
         # A cast rounds silently: compare with the value at full scale.
         digits = kind.precision - kind.scale
-        lost = lost | (given.try_cast(f"decimal(38,{38 - digits})") != value)
+        lost = lost | (try_cast(given, f"decimal(38,{38 - digits})") != value)
     elif kind == Plain("date"):
         # A cast drops a time of day silently.
         lost = lost | ~F.trim(given).rlike(r"^[+-]?\d{1,7}-\d{1,2}-\d{1,2}$")

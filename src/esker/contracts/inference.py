@@ -13,6 +13,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.engine.compat import try_cast
 from esker.project.types import Column, Plain
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
@@ -59,5 +60,5 @@ def _value(name: str) -> Expression:
 
 def _has(name: str, kind: str, pattern: str) -> Expression:
     value = _value(name)
-    fits = value.rlike(pattern) & value.try_cast(kind).isNotNull()
+    fits = value.rlike(pattern) & try_cast(value, kind).isNotNull()
     return F.when(value.isNotNull(), F.when(fits, 0).otherwise(1))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:
@@ -17,3 +17,8 @@ def to_arrow(frame: DataFrame) -> pa.Table:
 def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
     """Return an Arrow table as a frame (Spark ≥ 4.0)."""
     return spark.createDataFrame(table)
+
+
+def try_cast(value: Column, kind: str) -> Column:
+    """Return a value as another type; null where it is none (Spark ≥ 4.0)."""
+    return value.try_cast(kind)
