@@ -6,9 +6,13 @@ code never changes meaning, and its exit status is what the command line ends wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 
 @dataclass(frozen=True)
@@ -284,7 +288,7 @@ class DiskFull(EngineError):
     def __init__(self, why: str) -> None:
         super().__init__(
             "no space left on a disk",
-            reason=f"{why} Nothing was published; the table is as it was.",
+            reason=f"{why} The batch was not published.",
             remedy="Free space where the warehouse, .esker/ and the temporary folder are, then run again.",
         )
 
@@ -312,6 +316,20 @@ class JarNotLoaded(EngineError):
             f'Spark runs without the jars of project "{project}": ' + ", ".join(jars),
             reason="Java loads jars when it starts, and another project started it in this process.",
             remedy="Open this project first, or in a process of its own.",
+        )
+
+
+class SecretOnCommandLine(EngineError):
+    """A setting would put a secret on Java's command line, where everybody on the machine can read it."""
+
+    code = "ESK-ENGINE-013"
+    exit_status = 2
+
+    def __init__(self, setting: str) -> None:
+        super().__init__(
+            f'setting "{setting}" holds a secret',
+            reason="It is given to Java on its command line, which everybody on the machine can read.",
+            remedy="Give Java the secret in a file, or by a setting of Spark's that is no Java option.",
         )
 
 
@@ -452,6 +470,19 @@ class LoadedFilesDamaged(LedgerError):
         )
 
 
+class LedgerUnreadable(LedgerError):
+    """A table property of Esker's cannot be read: it was edited, or a newer Esker wrote it."""
+
+    code = "ESK-LEDGER-006"
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(
+            f'table property "{name}" cannot be read',
+            reason=f"It reads: {text[:200]}",
+            remedy="Use the Esker that wrote it, or bring back the value from an earlier metadata file.",
+        )
+
+
 class LedgerTooLarge(LedgerError):
     """A ledger entry is larger than catalogs can keep."""
 
@@ -526,7 +557,7 @@ class FileChangedWhileReading(SourceError):
     def __init__(self, pipeline: str, path: str, before: str, after: str) -> None:
         super().__init__(
             f'pipeline "{pipeline}": file "{path}" changed while it was read',
-            reason=f"It had {before}, now {after}. Nothing was published.",
+            reason=f"It had {before}, now {after}. The batch was not published.",
             remedy="Write files under another name and rename them when they are complete; then run again.",
         )
 
@@ -560,7 +591,7 @@ class BadRows(ContractError):
         self.pipeline, self.count, self.read = pipeline, count, read
         super().__init__(
             f'pipeline "{pipeline}": {count} of {read} rows do not fit the columns',
-            reason="For example: " + "; ".join(examples) + ". Nothing was published.",
+            reason="For example: " + "; ".join(examples) + ". The batch was not published.",
             remedy="Correct the file, or declare the column with a type that fits (columns: in esker.yml).",
         )
 
@@ -599,8 +630,21 @@ class NoColumns(ContractError):
     def __init__(self, pipeline: str, table: str) -> None:
         super().__init__(
             f'pipeline "{pipeline}": no columns for new table "{table}"',
-            reason="The source's files hold no values to infer columns from.",
-            remedy="Declare them: columns: {name: type, …} in esker.yml.",
+            reason="The files hold no values to infer columns from, or no line of them can be read.",
+            remedy="Look at them: esker peek. Is format: right? Or declare columns: {name: type, …}.",
+        )
+
+
+class ReservedName(ContractError):
+    """A source sends a column whose name belongs to Esker."""
+
+    code = "ESK-CONTRACT-006"
+
+    def __init__(self, table: str, column: str) -> None:
+        super().__init__(
+            f'the source of table "{table}" sends a column "{column}"',
+            reason="Names that begin with _esker_ are reserved for Esker's own columns.",
+            remedy="Rename the column in the source.",
         )
 
 
@@ -649,8 +693,9 @@ class PublishConflict(LoadError):
     def __init__(self, table: str, attempts: int, last: str) -> None:
         super().__init__(
             f'table "{table}" could not be published to in {attempts} attempts',
-            reason=f"The last attempt ended with: {last}. The batch did not land.",
-            remedy="Run again; if it happens often, find out what else writes to the table.",
+            reason=f"The last attempt ended with: {last}. The batch was not in the table when last looked.",
+            remedy="Run again: the run reads the ledger first. If it happens often, find out what else "
+            "writes to the table.",
         )
 
 
@@ -675,7 +720,7 @@ class SchemaMoved(LoadError):
     def __init__(self, table: str) -> None:
         super().__init__(
             f'the columns of table "{table}" changed while a batch was staged',
-            reason="The batch was written for other columns. Nothing was published.",
+            reason="The batch was written for other columns, and was not published.",
             remedy="Run again: the batch is staged anew for the present columns.",
         )
 
@@ -692,6 +737,26 @@ class Interrupted(EskerError):
             reason="Every batch that was published is whole; the others left no trace in the table.",
             remedy="The next run goes on where the last published batch ended.",
         )
+
+
+class Unexpected(EskerError):
+    """Something that nobody thought of: a mistake in Esker. A report for its makers is written."""
+
+    code = "ESK-RUN-003"
+
+    def __init__(self, what: str, report: str) -> None:
+        super().__init__(
+            f"unexpected {what}",
+            reason="This is a mistake in Esker, not in your project.",
+            remedy=f"Report it with {report}",
+        )
+
+    @classmethod
+    def reported(cls, error: BaseException, mask: Callable[[str], str]) -> Unexpected:
+        """Return the error after its traceback has been written to a file, secrets masked."""
+        report = Path(tempfile.gettempdir()) / f"esker-{uuid4().hex[:12]}.log"
+        report.write_text(mask("".join(traceback.format_exception(error))), encoding="utf-8")
+        return cls(mask(f"{type(error).__name__}: {error}"), str(report))
 
 
 class ProcessDied(EskerError):

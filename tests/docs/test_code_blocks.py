@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from esker.project.load import check_environments
+from esker.project import load_project
 
 ROOT = Path(__file__).parents[2]
 RUN = ["README.md", "docs/tutorial.md"]
@@ -137,4 +137,5 @@ def test_project_files_are_right(page: Path, tmp_path: Path, monkeypatch: pytest
         for variable in re.findall(r"\$\{([A-Z_]+)\}", block.text):
             monkeypatch.setenv(variable, "a value for the test")
         (tmp_path / "esker.yml").write_text(block.text, encoding="utf-8")
-        check_environments(tmp_path)
+        for environment in (None, *load_project(tmp_path).environments):
+            load_project(tmp_path, environment)

@@ -17,7 +17,7 @@ SAY_WHO = "from esker.ledger.process import this_process as t; print(t(), flush=
 def test_this_process_lives() -> None:
     """A process finds itself alive, under a name with its host and number."""
     host, pid, started = this_process().split(" ")
-    assert (host, pid) == (socket.gethostname(), str(os.getpid()))
+    assert (host.partition("/")[0], pid) == (socket.gethostname(), str(os.getpid()))
     assert started.isdigit() or started == "-"
     assert not is_gone(this_process())
 
@@ -29,7 +29,13 @@ def test_a_process_of_another_host_is_never_known_to_be_gone() -> None:
 
 def test_a_number_that_nobody_has_is_gone() -> None:
     """No process of that number, no holder."""
-    assert is_gone(f"{socket.gethostname()} 999999999 1")
+    host, _, _ = this_process().split(" ")
+    assert is_gone(f"{host} 999999999 1")
+
+
+def test_a_process_of_another_container_is_never_known_to_be_gone() -> None:
+    """Containers may share a host name; their process ids mean nothing to each other."""
+    assert not is_gone(f"{socket.gethostname()}/pid:[1] 999999999 1")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells when a process started")

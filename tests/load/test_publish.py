@@ -13,6 +13,7 @@ from esker.errors import (
     Fenced,
     LedgerForeign,
     LedgerMissing,
+    LedgerUnreadable,
     LoadedFilesDamaged,
     PublishConflict,
     TableRewound,
@@ -196,6 +197,28 @@ def test_column_added_while_a_batch_is_staged(loaded: Folder) -> None:
     assert loaded.rows() == [(1, None), (2, None), (3, None)]
 
 
+def test_table_made_anew_while_its_first_batch_is_staged(folder: Folder) -> None:
+    """Files of a table that was dropped are never added to another of the same name."""
+    folder.write_csv("landing/a.csv", ["id", "name"], [(1, "one")])
+
+    def replace_table() -> None:
+        sql(folder, "DROP TABLE lake.shop.sales")
+        sql(folder, "CREATE TABLE lake.shop.sales (name string, id bigint) USING iceberg")
+
+    folder.run(listen=at(Step.STAGED, replace_table))
+    assert folder.rows("shop.sales", "id", "name") == [(1, "one")]
+
+
+def test_two_pipelines_that_plan_the_same_new_table(folder: Folder) -> None:
+    """The second finds the table made by the first, without its column: it plans again, nothing is cut."""
+    folder.document["pipelines"]["more"] = Folder.files_pipeline("more/*.csv")
+    folder.save()
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.write_csv("more/a.csv", ["id", "note"], [(2, "kept")])
+    folder.run("more", listen=at(Step.PLANNED, folder.run))
+    assert folder.rows("shop.sales", "id", "note") == [(1, None), (2, "kept")]
+
+
 @pytest.mark.parametrize(
     "act",
     [
@@ -323,6 +346,13 @@ def test_lost_state_database_changes_nothing(loaded: Folder) -> None:
         path.unlink()
     assert loaded.run().rows.inserted == 1
     assert loaded.rows() == [(1,), (2,), (3,)]
+
+
+def test_entry_that_cannot_be_read_is_an_error(loaded: Folder) -> None:
+    """An edited ledger is named with its text, not guessed at."""
+    sql(loaded, f"ALTER TABLE {SALES} SET TBLPROPERTIES ('esker.ledger.sales' = 'not json')")
+    with pytest.raises(LedgerUnreadable, match=r"esker\.ledger\.sales"):
+        loaded.run()
 
 
 def test_slice_without_rows_commits_nothing_and_is_remembered(loaded: Folder) -> None:

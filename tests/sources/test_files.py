@@ -18,6 +18,7 @@ import pytest
 from esker.errors import (
     BadRows,
     FileChanged,
+    ReservedName,
     SourceMalformed,
     SourceNotFound,
     SourceUnreadable,
@@ -161,6 +162,21 @@ def test_folders_below_are_read_with_two_stars(folder: Folder) -> None:
     assert folder.rows() == [(1,), (2,)]
 
 
+@pytest.mark.parametrize("pattern", ["./landing/*.csv", "{folder}/landing/*.csv", "landing/**/**/*.csv"])
+def test_another_way_to_write_the_pattern_loads_nothing_twice(folder: Folder, pattern: str) -> None:
+    """A file has one name in the record, however the pattern reaches it."""
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.write_csv("landing/sub/deep/b.csv", ["id"], [(2,)])
+    folder.change(source={"type": "files", "path": "landing/**/*.csv", "format": "csv"})
+    folder.run()
+    pattern = pattern.format(folder=folder.path)
+    folder.change(source={"type": "files", "path": pattern, "format": "csv"})
+    assert folder.run().rows.read == 0
+    folder.write_csv("landing/sub/c.csv", ["id"], [(3,)])
+    folder.run()
+    assert folder.rows() == [(1,), (2,), *([(3,)] if "**" in pattern else [])]
+
+
 def test_many_files_make_many_batches(folder: Folder) -> None:
     """`max_files` bounds a batch; every batch is a publish of its own."""
     folder.change(source={"type": "files", "path": "landing/*.csv", "format": "csv", "max_files": 2})
@@ -211,7 +227,7 @@ def test_types_are_inferred_without_loss(folder: Folder) -> None:
         "at": "timestamp",
         "code": "string",
         "mixed": "string",
-        "big": "double",
+        "big": "string",
     }
     row = table.where("n = 1").first()
     assert row is not None
@@ -279,7 +295,7 @@ def test_packed_files_are_unpacked(folder: Folder, suffix: str, pack: Callable[[
     [
         ("id,ID\n1,2\n", 'names column "ID" twice'),
         ("id,\n1,2\n", "column 2 of its header has no name"),
-        ("id,_esker_x\n1,2\n", "_esker_ is reserved"),
+        (",,\nid,name\n1,2\n", "column 1 of its header has no name"),
     ],
 )
 def test_header_that_makes_no_sense(folder: Folder, text: str, why: str) -> None:
@@ -303,6 +319,9 @@ def test_header_that_makes_no_sense(folder: Folder, text: str, why: str) -> None
         ("double", "1d", '"1d" is no double'),
         ("boolean", "maybe", '"maybe" is no boolean'),
         ("timestamp", "soon", '"soon" is no timestamp'),
+        ("timestamp", "12:30", '"12:30" is no timestamp'),
+        ("timestamp_ntz", "2026-01-02T10:00:00+05:00", "is no timestamp_ntz"),
+        ("decimal(38,2)", "1.999", "is no decimal(38,2)"),
     ],
 )
 def test_value_that_does_not_fit_is_never_silently_null(
@@ -403,6 +422,36 @@ def test_new_fields_become_new_columns_at_every_depth(json_folder: Folder) -> No
     ]
 
 
+def test_declared_types_are_read_from_json_exactly(json_folder: Folder) -> None:
+    """Decimals keep their digits, dates and times are parsed strictly, run after run."""
+    json_folder.change(columns={"d": "decimal(20,19)", "day": "date", "at": "timestamp", "n": "int"})
+    line = '{"d": 0.1234567890123456789, "day": "2026-01-02", "at": "2026-01-02T03:04:05Z", "n": 7}\n'
+    for name in ("a", "b"):
+        json_folder.write(f"landing/{name}.jsonl", line)
+        json_folder.run()
+    row = (Decimal("0.1234567890123456789"), date(2026, 1, 2), datetime(2026, 1, 2, 3, 4, 5), 7)
+    assert json_folder.rows("shop.sales", "d", "day", "at", "n") == [row, row]
+    json_folder.write("landing/c.jsonl", '{"at": 1700000000}\n')
+    with pytest.raises(BadRows, match="1 of 1") as caught:
+        json_folder.run()
+    assert '"1700000000" is no timestamp' in caught.value.reason
+    json_folder.write("landing/c.jsonl", '{"d": 0.12345678901234567891}\n')
+    with pytest.raises(BadRows) as caught:
+        json_folder.run()
+    assert '"0.12345678901234567891" is no decimal(20,19)' in caught.value.reason
+
+
+def test_json_name_in_another_case_is_not_read_as_null(json_folder: Folder) -> None:
+    """Spark's parser matches names letter by letter: another case would be null in every row."""
+    json_folder.write_jsonl("landing/a.jsonl", [{"id": 1}])
+    json_folder.run()
+    json_folder.write_jsonl("landing/b.jsonl", [{"ID": 7}])
+    with pytest.raises(TypeConflict) as caught:
+        json_folder.run()
+    assert 'column "id" is written "ID" in the source' in caught.value.reason
+    assert json_folder.rows() == [(1,)]
+
+
 def test_malformed_line_stops_the_batch(json_folder: Folder) -> None:
     """A broken line is shown with its text; nothing of the batch is published."""
     json_folder.write("landing/a.jsonl", '{"id": 1}\n{"id": 2\n')
@@ -456,6 +505,29 @@ def test_narrower_types_are_widened_and_others_refused(parquet_folder: Folder) -
     with pytest.raises(TypeConflict) as caught:
         parquet_folder.run()
     assert 'column "n" is bigint in the table and double in the source' in caught.value.reason
+
+
+def test_declared_type_that_would_lose_digits_is_refused_at_once(parquet_folder: Folder) -> None:
+    """A new table is compared with the source like an old one: 1.9 never becomes 1."""
+    parquet_folder.change(columns={"n": "bigint"})
+    write_parquet(parquet_folder, "a.parquet", {"n": [1.9]})
+    with pytest.raises(TypeConflict, match="other types"):
+        parquet_folder.run()
+
+
+def test_column_name_that_belongs_to_esker(parquet_folder: Folder) -> None:
+    """Names that begin with _esker_ are refused, whatever the format."""
+    write_parquet(parquet_folder, "a.parquet", {"id": [1], "_esker_origin": ["x"]})
+    with pytest.raises(ReservedName):
+        parquet_folder.run()
+
+
+def test_names_with_dots_spaces_and_quotes(folder: Folder) -> None:
+    """Column names are names, not expressions."""
+    folder.write("landing/a.csv", '"a.b",c d,"e`f"\n1,2,3\n')
+    folder.run()
+    assert folder.open().table("shop.sales").columns == ["a.b", "c d", "e`f"]
+    assert folder.rows() == [(1, 2, 3)]
 
 
 def test_file_that_is_no_parquet(parquet_folder: Folder) -> None:

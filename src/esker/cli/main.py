@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from esker.cli import check, doctor, init, peek, plan, run, schema, show, status, version
-from esker.errors import EskerError, Interrupted, ProjectError
+from esker.errors import EskerError, Interrupted, ProjectError, Unexpected
 
 
 class _Verbs(TyperGroup):
@@ -60,7 +60,9 @@ def main() -> None:
     except KeyboardInterrupt:
         _fail(Interrupted(), as_json)
     except Exception as error:
-        _fail(_unexpected(error), as_json)
+        from esker.project.secrets import redact
+
+        _fail(Unexpected.reported(error, redact), as_json)
     raise SystemExit(exit_status)
 
 
@@ -76,19 +78,4 @@ def _misused(error: typer.TyperException) -> ProjectError:
         error.format_message(),
         reason="The command line could not be understood. Nothing was started.",
         remedy="esker --help lists the commands, esker COMMAND --help the options of one.",
-    )
-
-
-def _unexpected(error: Exception) -> EskerError:
-    import tempfile
-    import traceback
-
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="esker-", suffix=".log", delete=False, encoding="utf-8"
-    ) as report:
-        report.write("".join(traceback.format_exception(error)))
-    return EskerError(
-        f"unexpected {type(error).__name__}: {error}",
-        reason="This is a mistake in Esker, not in your project.",
-        remedy=f"Report it with {report.name}",
     )

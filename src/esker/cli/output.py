@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from esker.errors import EskerError
-from esker.project.secrets import redact
+from esker.project.secrets import masked, redact
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,8 +29,8 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_json(document: Any) -> None:
     """Print a JSON document, secrets masked."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, default=_plain)
-    sys.stdout.write(redact(text) + "\n")
+    text = json.dumps(masked(document), indent=2, ensure_ascii=False, default=_plain)
+    sys.stdout.write(text + "\n")
 
 
 def say(text: str) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from esker.contracts.evolution import find
+from esker.contracts.evolution import find, is_widening
 from esker.engine.compat import try_cast
 from esker.project.types import (
     Array,
@@ -31,9 +31,7 @@ BAD = "_esker_bad"
 _SHOWN_CHARACTERS = 200
 
 
-def fit(
-    frame: DataFrame, columns: tuple[Column, ...], *, is_text: bool, malformed: str, origin: str
-) -> DataFrame:
+def fit(frame: DataFrame, columns: tuple[Column, ...], *, malformed: str, origin: str) -> DataFrame:
     """Return the frame's rows as these columns, with BAD beside them where a row can be bad at all.
 
     `malformed` names the column that holds a record which no parser could read, `origin` the one that
@@ -44,13 +42,17 @@ def fit(
     reasons: list[Expression] = []
     if find(sent, malformed):
         shown = F.substring(F.col(malformed), 1, _SHOWN_CHARACTERS)
-        reasons.append(F.when(F.col(malformed).isNotNull(), F.concat(F.lit("malformed record: "), shown)))
+        told = F.concat(F.lit("cannot be read as the table's columns: "), shown)
+        reasons.append(F.when(F.col(malformed).isNotNull(), told))
     for column in columns:
         incoming = find(sent, column.name)
         if incoming is None:
             value = F.lit(None).cast(ddl(column.type))
-        elif is_text and column.type != Plain("string"):
+        elif incoming.type == Plain("string") and column.type != Plain("string"):
             value, reason = _parsed(F.col(quoted(incoming.name)), column)
+            reasons.append(reason)
+        elif _is_narrower(column.type, incoming.type):
+            value, reason = _narrowed(F.col(quoted(incoming.name)), column)
             reasons.append(reason)
         else:
             value = _adapted(F.col(quoted(incoming.name)), incoming.type, column.type)
@@ -76,9 +78,15 @@ def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:
         # A cast rounds silently: compare with the value at full scale.
         digits = kind.precision - kind.scale
         lost = lost | (try_cast(given, f"decimal(38,{38 - digits})") != value)
+        lost = lost | F.trim(given).rlike(rf"^[^eE]*\.\d{{{kind.scale}}}\d*[1-9]\d*$")
     elif kind == Plain("date"):
         # A cast drops a time of day silently.
         lost = lost | ~F.trim(given).rlike(r"^[+-]?\d{1,7}-\d{1,2}-\d{1,2}$")
+    elif kind in (Plain("timestamp"), Plain("timestamp_ntz")):
+        # A cast takes 12:30 for today, drops a zone that the type has no room for, and cuts digits.
+        zone = r"(\s*(Z|[+-]\d.*|[A-Za-z].*))?" if kind == Plain("timestamp") else ""
+        time = rf"[T ]\d{{1,2}}:\d{{1,2}}(:\d{{1,2}}(\.\d{{1,6}}0*)?)?{zone}"
+        lost = lost | ~F.trim(given).rlike(rf"^[+-]?\d{{4,6}}-\d{{1,2}}-\d{{1,2}}({time})?$")
     elif kind in (Plain("double"), Plain("float")):
         # Java reads 1d and 1f as numbers.
         lost = lost | F.trim(given).rlike(r"\d[dDfF]$")
@@ -88,6 +96,19 @@ def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:
         F.lit(f'" is no {kind}'),
     )
     return value, F.when(given.isNotNull() & F.coalesce(lost, F.lit(True)), reason)
+
+
+def _is_narrower(wanted: Type, sent: Type) -> bool:
+    return isinstance(wanted, Decimal) and isinstance(sent, Decimal) and not is_widening(sent, wanted)
+
+
+def _narrowed(number: Expression, column: Column) -> tuple[Expression, Expression]:
+    """Return a decimal with fewer digits, and the reason when digits would be lost."""
+    value = try_cast(number, ddl(column.type))
+    lost = number.isNotNull() & F.coalesce(value != number, F.lit(True))
+    shown = F.regexp_replace(number.cast("string"), r"(\.\d*?)0+$", "$1")
+    reason = F.concat(F.lit(f'column "{column.name}": "'), shown, F.lit(f'" is no {column.type}'))
+    return value, F.when(lost, reason)
 
 
 def _adapted(value: Expression, sent: Type, wanted: Type) -> Expression:

@@ -17,14 +17,23 @@ class Differences:
     conflicts: tuple[str, ...]
 
 
-def compare(table: tuple[Column, ...], sent: tuple[Column, ...], *, is_text: bool) -> Differences:
+@dataclass(frozen=True)
+class _Rules:
+    is_text: bool
+    is_exact: bool
+
+
+def compare(
+    table: tuple[Column, ...], sent: tuple[Column, ...], *, is_text: bool, is_exact: bool = False
+) -> Differences:
     """Return the differences between a table's columns and a source's.
 
-    Text fits any plain type here; whether each value does is checked row by row.
+    Text fits any plain type here; whether each value does is checked row by row. With `is_exact` the
+    source's values are found by the exact name, so that another case would find nothing.
     """
     added: list[tuple[tuple[str, ...], Column]] = []
     conflicts: list[str] = []
-    _compare(table, sent, (), added, conflicts, is_text)
+    _compare(table, sent, (), added, conflicts, _Rules(is_text, is_exact))
     return Differences(tuple(added), tuple(conflicts))
 
 
@@ -61,7 +70,7 @@ def _compare(
     path: tuple[str, ...],
     added: list[tuple[tuple[str, ...], Column]],
     conflicts: list[str],
-    is_text: bool,
+    rules: _Rules,
 ) -> None:
     for column in sent:
         present = find(table, column.name)
@@ -70,7 +79,9 @@ def _compare(
             added.append((path, Column(column.name, column.type, doc=column.doc)))
         else:
             name = (*path, present.name)
-            _compare_types(present.type, column.type, name, added, conflicts, is_text)
+            if rules.is_exact and column.name != present.name:
+                conflicts.append(f'column "{".".join(name)}" is written "{column.name}" in the source')
+            _compare_types(present.type, column.type, name, added, conflicts, rules)
 
 
 def _compare_types(
@@ -79,21 +90,21 @@ def _compare_types(
     path: tuple[str, ...],
     added: list[tuple[tuple[str, ...], Column]],
     conflicts: list[str],
-    is_text: bool,
+    rules: _Rules,
 ) -> None:
     match table, sent:
         case Struct(have), Struct(get):
-            _compare(have, get, path, added, conflicts, is_text)
+            _compare(have, get, path, added, conflicts, rules)
         case Array(have_element), Array(get_element):
-            _compare_types(have_element, get_element, (*path, "element"), added, conflicts, is_text)
+            _compare_types(have_element, get_element, (*path, "element"), added, conflicts, rules)
         case Map(have_key, have_value), Map(get_key, get_value):
             # Iceberg lets no map key gain fields.
             missing: list[tuple[tuple[str, ...], Column]] = []
-            _compare_types(have_key, get_key, (*path, "key"), missing, conflicts, is_text)
+            _compare_types(have_key, get_key, (*path, "key"), missing, conflicts, rules)
             if missing:
                 conflicts.append(_conflict((*path, "key"), have_key, get_key))
-            _compare_types(have_value, get_value, (*path, "value"), added, conflicts, is_text)
-        case Plain() | Decimal(), Plain() | Decimal() if is_text or is_widening(sent, table):
+            _compare_types(have_value, get_value, (*path, "value"), added, conflicts, rules)
+        case Plain() | Decimal(), Plain() | Decimal() if rules.is_text or is_widening(sent, table):
             pass
         case _:
             conflicts.append(_conflict(path, table, sent))

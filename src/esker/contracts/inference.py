@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.engine.compat import try_cast
-from esker.project.types import Column, Plain
+from esker.project.types import Column, Plain, quoted
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
     ("boolean", r"^(?i:true|false)$"),
-    ("bigint", r"^-?(0|[1-9][0-9]{0,17})$"),
-    ("double", r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"),
+    ("bigint", r"^-?(0|[1-9][0-9]{0,18})$"),
+    # A double keeps 15 digits and exponents below 308: longer numbers stay text.
+    ("double", r"^-?(?!(?:\.?[0-9]){16})(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$"),
     ("date", r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
     (
         "timestamp",
@@ -54,7 +55,7 @@ def infer_columns(frame: DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
 
 
 def _value(name: str) -> Expression:
-    column = F.col("`" + name.replace("`", "``") + "`")
+    column = F.col(quoted(name))
     return F.when(column != "", column)
 
 

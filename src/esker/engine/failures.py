@@ -26,6 +26,7 @@ from esker.errors import (
     SparkFailed,
     StoreNotWritable,
 )
+from esker.project.secrets import redact
 
 JvmFailure = (Py4JError, PySparkException, ConnectionError)
 """Everything that a call into the JVM may raise."""
@@ -50,13 +51,23 @@ def causes(error: BaseException) -> list[Cause]:
         java = java.java_exception
     chain: list[Cause] = []
     while java is not None and len(chain) < 20:
-        chain.append(Cause(str(java.getClass().getSimpleName()), str(java.getMessage() or "")))
+        chain.append(Cause(str(java.getClass().getSimpleName()), redact(str(java.getMessage() or ""))))
         java = java.getCause()
     return chain or [Cause(type(error).__name__, str(error))]
 
 
-def explain(error: BaseException, log: Path, *, what: str = "Spark failed", master: str = "") -> EskerError:
-    """Return the error of Esker's that says best what happened."""
+def explain(
+    error: BaseException,
+    log: Path,
+    *,
+    what: str = "Spark failed",
+    master: str = "",
+    reads_source: bool = False,
+) -> EskerError:
+    """Return the error of Esker's that says best what happened.
+
+    Only what reads a source may blame a file on it; elsewhere a missing file is the table's own.
+    """
     if isinstance(error, EskerError):
         return error
     if isinstance(error, Py4JNetworkError | ConnectionError):
@@ -74,25 +85,27 @@ def explain(error: BaseException, log: Path, *, what: str = "Spark failed", mast
         ("Master removed our application", lambda: ClusterUnreachable(master, words, str(log))),
         ("is not writable", lambda: StoreNotWritable(_path(text), words)),
         ("Mkdirs failed to create", lambda: StoreNotWritable(_path(text), words)),
-        ("Permission denied", lambda: StoreNotWritable(_path(text), words)),
         ("UncheckedSQLException", lambda: CatalogUnreachable("of the project", words)),
         ("ConnectException", lambda: CatalogUnreachable("of the project", words)),
     )
     for needle, build in known:
         if needle in text:
             return build()
-    if found := _FILE.search(text):
-        return SourceUnreadable(found[1].rstrip(".,)"), words)
+    if "Permission denied" in text and not reads_source:
+        return StoreNotWritable(_path(text), words)
+    found = _FILE.search(text)
+    if reads_source and found and "/metadata/" not in found[1]:
+        return SourceUnreadable(re.sub("^/+", "/", found[1]).rstrip(".,)"), words)
     return SparkFailed(what, f"{last.kind}: {words}", str(log))
 
 
 @contextmanager
-def explained(what: str, log: Path, *, master: str = "") -> Iterator[None]:
+def explained(what: str, log: Path, *, master: str = "", reads_source: bool = False) -> Iterator[None]:
     """Raise what happens inside as one of Esker's errors."""
     try:
         yield
     except JvmFailure as error:
-        raise explain(error, log, what=what, master=master) from error
+        raise explain(error, log, what=what, master=master, reads_source=reads_source) from error
 
 
 def first_line(text: str) -> str:

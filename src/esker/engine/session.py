@@ -25,8 +25,15 @@ from esker.engine.jars import provide_jars
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
-from esker.errors import CatalogUnreachable, ClusterUnreachable, JarNotLoaded, StoreNotWritable
+from esker.errors import (
+    CatalogUnreachable,
+    ClusterUnreachable,
+    JarNotLoaded,
+    SecretOnCommandLine,
+    StoreNotWritable,
+)
 from esker.project import Project
+from esker.project.secrets import redact
 
 STAGING_CATALOG = "esker_staging"
 """A catalog of Iceberg's for tables held in memory: writing to it makes files and no commit."""
@@ -116,6 +123,8 @@ def _start_context(project: Project) -> tuple[SparkContext, Path]:
     java_options = f"-Dlog4j2.configurationFile={log4j_settings(log).as_uri()} -Duser.timezone=UTC"
     if own := settings.conf.get("spark.driver.extraJavaOptions"):
         java_options += f" {own}"
+    if redact(java_options) != java_options:
+        raise SecretOnCommandLine("spark.driver.extraJavaOptions")
     at_launch = {
         "spark.driver.memory": settings.driver_memory or default_driver_memory(),
         "spark.driver.extraClassPath": class_path,

@@ -11,9 +11,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from esker.errors import LedgerTooLarge
+from esker.errors import LedgerTooLarge, LedgerUnreadable
 
 HEAD = "esker.head"
 _PREFIX = "esker.ledger."
@@ -21,6 +21,7 @@ _LIMIT = 3_500
 """Bytes of an entry. Hive's metastore and others cut or refuse longer properties."""
 
 Position = Mapping[str, Any]
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,12 @@ class Head:
 
 def read_entry(properties: Mapping[str, str], pipeline: str) -> LedgerEntry | None:
     """Return a pipeline's entry, or None when it has never published into the table."""
-    text = properties.get(_PREFIX + pipeline)
-    return None if text is None else LedgerEntry(**json.loads(text))
+    return _read(properties, _PREFIX + pipeline, LedgerEntry)
 
 
 def read_head(properties: Mapping[str, str]) -> Head | None:
     """Return the table's head, or None when no pipeline has published into it."""
-    text = properties.get(HEAD)
-    return None if text is None else Head(**json.loads(text))
+    return _read(properties, HEAD, Head)
 
 
 def as_properties(pipeline: str, entry: LedgerEntry, head: Head) -> dict[str, str]:
@@ -70,6 +69,16 @@ def as_properties(pipeline: str, entry: LedgerEntry, head: Head) -> dict[str, st
 def entry_digest(entry: LedgerEntry | None) -> str:
     """Return a text that is equal for equal entries only."""
     return hashlib.sha256(_json(asdict(entry) if entry else None).encode()).hexdigest()
+
+
+def _read(properties: Mapping[str, str], name: str, kind: type[_Kind]) -> _Kind | None:
+    text = properties.get(name)
+    if text is None:
+        return None
+    try:
+        return kind(**json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise LedgerUnreadable(name, text) from error
 
 
 def _json(value: Any) -> str:

@@ -28,7 +28,7 @@ class LeaseTaken(Exception):
 
     def __init__(self, name: str, process: str) -> None:
         host, pid, _ = process.split(" ")
-        self.holder = f"process {pid} on {host}"
+        self.holder = f"process {pid} on {host.partition('/')[0]}"
         super().__init__(f'lease "{name}" is held by {self.holder}')
 
 
@@ -79,7 +79,13 @@ def _take(state: State, name: str, holder: str) -> None:
         if present.until > text_of(now) and not is_gone(present.process):
             raise LeaseTaken(name, present.process)
         taken = connection.execute(
-            leases.update().where(leases.c.name == name, leases.c.holder == present.holder).values(**mine)
+            leases.update()
+            .where(
+                leases.c.name == name,
+                leases.c.holder == present.holder,
+                leases.c.until == present.until,  # the holder has not renewed it meanwhile
+            )
+            .values(**mine)
         )
         if taken.rowcount == 0:
             raise _SomebodyWasFaster

@@ -12,13 +12,13 @@ _ENDED = "ended"
 
 def this_process() -> str:
     """Return host, process id and start of this process: never the same for two processes."""
-    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"
+    return f"{_host()} {os.getpid()} {_started(os.getpid())}"
 
 
 def is_gone(process: str) -> bool:
     """Tell whether a process is known to have ended. On other hosts nobody can know."""
     host, pid, started = process.split(" ")
-    if host != socket.gethostname():
+    if host != _host():
         return False
     try:
         os.kill(int(pid), 0)
@@ -27,6 +27,15 @@ def is_gone(process: str) -> bool:
     except PermissionError:
         pass
     return _started(int(pid)) not in (started, _UNKNOWN)
+
+
+def _host() -> str:
+    """Return the host and, in a container, which one: process ids mean nothing outside it."""
+    try:
+        space = Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return socket.gethostname()
+    return f"{socket.gethostname()}/{space}"
 
 
 def _started(pid: int) -> str:

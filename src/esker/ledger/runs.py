@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from esker.errors import ProcessDied
 from esker.ledger.process import is_gone, this_process
 from esker.ledger.state import State, moment_of, runs, text_of
+from esker.project.secrets import masked
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ def record_end(
             .values(
                 status=status,
                 finished_at=finished,
-                result=json.dumps(result),
-                error=json.dumps(error) if error else None,
+                result=json.dumps(masked(result)),
+                error=json.dumps(masked(error)) if error else None,
             )
         )
 

@@ -25,7 +25,7 @@ runs = sa.Table(
     "esker_runs",
     _schema,
     sa.Column("run_id", sa.String(36), primary_key=True),
-    sa.Column("project", sa.String(63), nullable=False),
+    sa.Column("project", sa.String(127), nullable=False),
     sa.Column("pipeline", sa.String(63), nullable=False),
     sa.Column("status", sa.String(16), nullable=False),
     sa.Column("started_at", sa.String(32), nullable=False),
@@ -34,6 +34,7 @@ runs = sa.Table(
     sa.Column("error", sa.Text),
     sa.Column("process", sa.String(200), nullable=False),
     sa.Index("esker_runs_by_pipeline", "project", "pipeline", "started_at"),
+    sa.Index("esker_runs_by_status", "project", "pipeline", "status", "started_at"),
 )
 leases = sa.Table(
     "esker_leases",
@@ -46,7 +47,7 @@ leases = sa.Table(
 remembered = sa.Table(
     "esker_remembered",
     _schema,
-    sa.Column("project", sa.String(63), primary_key=True),
+    sa.Column("project", sa.String(127), primary_key=True),
     sa.Column("pipeline", sa.String(63), primary_key=True),
     sa.Column("entry", sa.String(64), nullable=False),
     sa.Column("position", sa.Text, nullable=False),

@@ -38,7 +38,6 @@ def stage_batch(
     *,
     pipeline: str,
     batch: str,
-    is_text: bool,
     source_bytes: int,
     progress: Callable[[int, int], None],
 ) -> StagedBatch:
@@ -46,7 +45,7 @@ def stage_batch(
 
     Raises BadRows when a row does not fit; the files are removed then.
     """
-    checked = fit(frame, columns, is_text=is_text, malformed=MALFORMED, origin=ORIGIN)
+    checked = fit(frame, columns, malformed=MALFORMED, origin=ORIGIN)
     counted = {"read": F.count(F.lit(1))}
     if BAD in checked.columns:
         # Two examples are enough to see what is wrong, and cost no memory.
@@ -55,15 +54,16 @@ def stage_batch(
     rows = checked.observe(seen, *(metric.alias(name) for name, metric in counted.items()))
     if BAD in checked.columns:
         # Bad rows are counted, then left out: a null in a required column would end the whole job.
-        rows = rows.where(F.col(BAD).isNull())
-    with explained("cannot load the rows", engine.log), watched(engine, progress):
+        rows = rows.where(F.col(BAD).isNull()).drop(BAD)
+    with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, progress):
         staged = stage(engine, table, _packed(rows, engine, source_bytes), batch)
     counts = seen.get
     if counts.get("bad"):
         discard(engine, staged)
         examples = list(dict.fromkeys((counts["first"], counts["last"])))
         raise BadRows(pipeline, counts["bad"], counts["read"], examples)
-    return StagedBatch(staged, counts["read"])
+    # The files tell how many rows there are; a count made on the way may count a repeated task twice.
+    return StagedBatch(staged, staged.rows)
 
 
 def _packed(frame: DataFrame, engine: Engine, source_bytes: int) -> DataFrame:

@@ -16,17 +16,9 @@ from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
-from esker.errors import (
-    EngineError,
-    Fenced,
-    LedgerForeign,
-    LedgerMissing,
-    PublishConflict,
-    PublishUnknown,
-    SchemaMoved,
-    TableRewound,
-)
+from esker.errors import EskerError, Fenced, PublishConflict, PublishUnknown, SchemaMoved
 from esker.ledger.entry import Head, LedgerEntry, Position, as_properties, read_entry, read_head
+from esker.load.standing import check_descent
 
 _TRIES = 30
 _LONGEST_WAIT = 2.0
@@ -57,22 +49,6 @@ class Publisher:
     writer: str = field(default_factory=lambda: str(uuid4()))
     _epoch: int | None = None
 
-    def ledger(self) -> LedgerEntry | None:
-        """Return the pipeline's entry, or None if it has never published into this table.
-
-        Raises LedgerMissing, LedgerForeign or TableRewound when the table is not as it was left.
-        """
-        attempt = Attempt(self.engine, self.table)
-        entry = read_entry(attempt.properties, self.pipeline)
-        if entry is None:
-            lost = attempt.last_snapshot_with("esker.pipeline", self.pipeline)
-            if lost is not None:
-                raise LedgerMissing(self.pipeline, str(self.table), lost)
-        else:
-            self._check_owner(entry)
-        self._check_descent(attempt)
-        return entry
-
     def publish(
         self,
         staged: StagedFiles,
@@ -91,7 +67,7 @@ class Publisher:
                 time.sleep(min(_LONGEST_WAIT, 0.02 * 2 ** (_TRIES - attempts_left)))
             try:
                 attempt = Attempt(self.engine, self.table)
-            except EngineError as error:
+            except EskerError as error:
                 if attempts_left:
                     continue
                 if tried:
@@ -104,13 +80,13 @@ class Publisher:
             self._check_fence(attempt, entry, planned, tried)
             if not attempts_left:
                 break  # the last round only looks whether the one before it landed
-            if attempt.schema_id != staged.schema_id:
+            if (attempt.uuid, attempt.schema_id) != (staged.table_uuid, staged.schema_id):
                 raise SchemaMoved(str(self.table))
-            self._check_descent(attempt)
-            made = self._build(attempt, staged, entry, position)
-            tried.append(made)
-            before_swap()
+            check_descent(attempt, self.table)
             try:
+                made = self._build(attempt, staged, entry, position)
+                tried.append(made)
+                before_swap()
                 attempt.swap()
             except SwapFailed as error:
                 # No kind of failure is special, a clean conflict included: only the ledger tells.
@@ -150,13 +126,6 @@ class Publisher:
         attempt.set(as_properties(self.pipeline, made, Head(changeset, snapshot, sequence)))
         return made
 
-    def _check_owner(self, entry: LedgerEntry) -> None:
-        project = self.engine.project.project
-        if entry.project != project:
-            raise LedgerForeign(self.pipeline, str(self.table), "project", entry.project, project)
-        if entry.source != self.source:
-            raise LedgerForeign(self.pipeline, str(self.table), "source", entry.source, self.source)
-
     def _check_fence(
         self,
         attempt: Attempt,
@@ -171,9 +140,3 @@ class Publisher:
         found = [attempt.landed(mine.snapshot, mine.sequence) for mine in tried]
         landed = "yes" if True in found else "unknown" if None in found else "no"
         raise Fenced(self.pipeline, str(self.table), entry.run if entry else "of somebody", landed)
-
-    def _check_descent(self, attempt: Attempt) -> None:
-        """Raise TableRewound if what any pipeline published last is not in the table any more."""
-        head = read_head(attempt.properties)
-        if head is not None and attempt.descends(head.snapshot, head.sequence) is False:
-            raise TableRewound(str(self.table), head.snapshot, attempt.current)

@@ -21,7 +21,7 @@ def due_pipelines(project: Project, state: State, now: datetime) -> list[str]:
     """
     found = []
     for name, pipeline in project.pipelines.items():
-        success = last_success(state, project.project, name)
+        success = last_success(state, project.state_key, name)
         if is_due(pipeline, success.started_at if success else None, now):
             found.append(name)
     return found

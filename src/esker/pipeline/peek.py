@@ -36,6 +36,6 @@ def peek(engine: Engine, name: str, limit: int = 10) -> Peeked:
     if piece is None:
         return Peeked(name, (), [])
     columns = source.sent([piece]).columns
-    with explained("cannot read the source", engine.log):
+    with explained("cannot read the source", engine.log, reads_source=True):
         rows = source.read(piece, columns).drop(MALFORMED, ORIGIN).limit(limit).collect()
     return Peeked(name, tuple(column.name for column in columns), [as_mapping(row) for row in rows])

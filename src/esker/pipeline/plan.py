@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from esker.contracts.evolution import Differences, compare, find, with_added
@@ -19,13 +20,14 @@ from esker.engine.iceberg.table import (
     load,
 )
 from esker.engine.session import Engine
-from esker.errors import ColumnsFrozen, NoColumns, TypeConflict
+from esker.errors import ColumnsFrozen, NoColumns, ReservedName, TypeConflict
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.remembered import recall
 from esker.ledger.state import State
-from esker.load.publish import Publisher
+from esker.load.standing import standing
 from esker.pipeline.tables import files_table_of, table_of
 from esker.project import Pipeline
+from esker.project.pipelines import RESERVED_PREFIX
 from esker.project.types import Column, Plain
 from esker.sources import Reader, Sent, Slice, reader
 
@@ -77,7 +79,6 @@ class PipelinePlan:
     changes: tuple[TableChange, ...]
     slices: tuple[Slice, ...]
     columns: tuple[Column, ...]
-    is_text: bool
     entry: LedgerEntry | None
     notes: tuple[str, ...] = ()
 
@@ -106,9 +107,7 @@ class PipelinePlan:
         }
 
 
-def plan_pipeline(
-    engine: Engine, state: State, name: str, publisher: Publisher | None = None
-) -> PipelinePlan:
+def plan_pipeline(engine: Engine, state: State, name: str) -> PipelinePlan:
     """Look at source, ledger and table, change nothing, and return what a run would do.
 
     Raises what stops a run before it begins: source and ledger errors, TypeConflict, ColumnsFrozen.
@@ -119,31 +118,26 @@ def plan_pipeline(
     source = open_reader(engine, name)
     engine.open_catalog(table.catalog)
     present = load(engine, table) if exists(engine, table) else None
-    entry = None
+    entry: LedgerEntry | None = None
+    doubts: tuple[str, ...] = ()
     if present is not None:
-        publisher = publisher or Publisher(engine, table, name, source.fingerprint, run="plan")
-        entry = publisher.ledger()
-    slices = source.plan(recall(state, project.project, name, entry))
-    notes = [] if slices else ["the source has nothing new"]
-    if slices:
-        sent, is_text = _typed(engine, source, slices, pipeline, present)
-    else:
-        sent, is_text = (), False
+        entry, doubts = standing(engine, table, name, source.fingerprint)
+    position = recall(state, project.state_key, name, entry)
+    slices = source.plan(position)
+    sent = _typed(engine, source, slices, pipeline, present) if slices else Sent(())
+    notes = [*doubts, *([] if slices else ["the source has nothing new"])]
     if present is None:
-        columns = _new_columns(pipeline, sent)
+        columns = _new_columns(pipeline, sent, table)
         if not columns and slices:
             if _has_rows(engine, source, slices):
                 raise NoColumns(name, str(table))
-            return PipelinePlan(
-                name, table, pipeline.mode, (), (), (), False, None, ("the source's files hold no rows yet",)
-            )
+            note = "the source's files hold no rows yet"
+            return PipelinePlan(name, table, pipeline.mode, (), (), (), None, (note,))
         changes: tuple[TableChange, ...] = (_creation(pipeline, table, columns),) if columns else ()
     else:
-        changes, columns = _alterations(pipeline, present, sent, is_text)
+        changes, columns = _alterations(pipeline, present, sent)
         notes += _layout_notes(pipeline, present)
-    return PipelinePlan(
-        name, table, pipeline.mode, changes, tuple(slices), columns, is_text, entry, tuple(notes)
-    )
+    return PipelinePlan(name, table, pipeline.mode, changes, tuple(slices), columns, entry, tuple(notes))
 
 
 def apply_changes(engine: Engine, plan: PipelinePlan) -> None:
@@ -164,33 +158,24 @@ def open_reader(engine: Engine, name: str) -> Reader:
 
 def _typed(
     engine: Engine, source: Reader, slices: list[Slice], pipeline: Pipeline, present: Table | None
-) -> tuple[tuple[Column, ...], bool]:
+) -> Sent:
     """Return the columns that the slices send, with types: declared, stored, or found in the data."""
-    sent: Sent = source.sent(slices)
+    sent = source.sent(slices)
+    for column in sent.columns:
+        if column.name.lower().startswith(RESERVED_PREFIX):
+            raise ReservedName(pipeline.table, column.name)
+    if not sent.is_untyped:
+        return replace(sent, columns=tuple(c for c in sent.columns if not _is_void(c)))
     known = (*pipeline.declared_columns(), *(present.columns if present else ()))
-    if not sent.is_text:
-        return tuple(column for column in sent.columns if not _is_void(column)), False
     unknown = [column.name for column in sent.columns if find(known, column.name) is None]
     inferred: tuple[Column, ...] = ()
-    for piece in slices if unknown else ():
-        with explained("cannot look into the source", engine.log):
-            inferred = _merged(inferred, infer_columns(source.read(piece, ()), unknown))
+    if unknown:
+        with explained("cannot look into the source", engine.log, reads_source=True):
+            frames = (source.read(piece, ()) for piece in slices)
+            whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
+            inferred = infer_columns(whole, unknown)
     typed = (find(known, column.name) or find(inferred, column.name) for column in sent.columns)
-    return tuple(column for column in typed if column is not None), True
-
-
-def _merged(left: tuple[Column, ...], right: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Join what two batches were found to hold: where they differ, text fits both."""
-    merged = {column.name: column for column in left}
-    for column in right:
-        before = merged.get(column.name)
-        if before is not None and before.type != column.type:
-            kinds = {str(before.type), str(column.type)}
-            wider = "double" if kinds == {"bigint", "double"} else "string"
-            merged[column.name] = Column(column.name, Plain(wider))
-        else:
-            merged[column.name] = column
-    return tuple(merged.values())
+    return replace(sent, columns=tuple(column for column in typed if column is not None))
 
 
 def _is_void(column: Column) -> bool:
@@ -198,15 +183,22 @@ def _is_void(column: Column) -> bool:
 
 
 def _has_rows(engine: Engine, source: Reader, slices: list[Slice]) -> bool:
-    with explained("cannot read the source", engine.log):
+    with explained("cannot read the source", engine.log, reads_source=True):
         return any(source.read(piece, ()).limit(1).count() for piece in slices)
 
 
-def _new_columns(pipeline: Pipeline, sent: tuple[Column, ...]) -> tuple[Column, ...]:
+def _new_columns(pipeline: Pipeline, sent: Sent, table: TableId) -> tuple[Column, ...]:
     """Return the columns of a new table: in the source's order, then those it does not send."""
     declared = pipeline.declared_columns()
-    named = tuple(find(declared, column.name) or column for column in sent)
-    return (*named, *(column for column in declared if find(sent, column.name) is None))
+    named = tuple(find(declared, column.name) or column for column in sent.columns)
+    columns = (*named, *(column for column in declared if find(sent.columns, column.name) is None))
+    _check_conflicts(table, compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact))
+    return columns
+
+
+def _check_conflicts(table: TableId, *found: Differences) -> None:
+    if conflicts := [conflict for differences in found for conflict in differences.conflicts]:
+        raise TypeConflict(str(table), conflicts)
 
 
 def _creation(pipeline: Pipeline, table: TableId, columns: tuple[Column, ...]) -> CreateTable:
@@ -220,13 +212,12 @@ def _creation(pipeline: Pipeline, table: TableId, columns: tuple[Column, ...]) -
 
 
 def _alterations(
-    pipeline: Pipeline, present: Table, sent: tuple[Column, ...], is_text: bool
+    pipeline: Pipeline, present: Table, sent: Sent
 ) -> tuple[tuple[TableChange, ...], tuple[Column, ...]]:
     declared = compare(present.columns, pipeline.declared_columns(), is_text=False)
     extended = with_added(present.columns, declared)
-    found = compare(extended, sent, is_text=is_text)
-    if conflicts := declared.conflicts + found.conflicts:
-        raise TypeConflict(str(present.id), conflicts)
+    found = compare(extended, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
+    _check_conflicts(present.id, declared, found)
     frozen = pipeline.evolution == "freeze"
     if found.added and frozen:
         raise ColumnsFrozen(str(present.id), [column.name for _, column in found.added])

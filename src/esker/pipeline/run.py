@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from esker.engine.session import Engine
-from esker.errors import ChangeNotApplied, EskerError, Fenced, Interrupted, SchemaMoved
+from esker.errors import (
+    ChangeNotApplied,
+    EskerError,
+    Fenced,
+    Interrupted,
+    SchemaMoved,
+    StateError,
+    Unexpected,
+)
 from esker.events import Listener, Noted, Reached, Step, silent
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.remembered import remember
@@ -20,6 +28,7 @@ from esker.load.publish import Publisher
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
 from esker.pipeline.result import RowCounts, RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
+from esker.project.secrets import redact
 
 _REPLANS = 3
 
@@ -35,7 +44,7 @@ def run_pipeline(engine: Engine, state: State, name: str, listen: Listener = sil
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
     try:
-        with held(state, f"{project.project}/{name}"):
+        with held(state, f"{project.state_key}/{name}"):
             return _recorded(engine, state, result, listen)
     except LeaseTaken as taken:
         note = f"another run is active: {taken.holder}"
@@ -46,7 +55,7 @@ def run_pipeline(engine: Engine, state: State, name: str, listen: Listener = sil
 
 
 def _recorded(engine: Engine, state: State, result: RunResult, listen: Listener) -> RunResult:
-    record_start(state, engine.project.project, result.pipeline, result.run_id)
+    record_start(state, engine.project.state_key, result.pipeline, result.run_id)
     started = time.monotonic()
     run = _Run(engine, state, listen, result)
     try:
@@ -59,9 +68,15 @@ def _recorded(engine: Engine, state: State, result: RunResult, listen: Listener)
     except EskerError as error:
         status: Status = "fenced" if isinstance(error, Fenced) else "failed"
         run.result = replace(run.result, status=status, error=error)
+    except Exception as error:
+        # A mistake in Esker must not keep the other pipelines from running, nor leave a run open.
+        run.result = replace(run.result, status="failed", error=Unexpected.reported(error, redact))
     result = replace(run.result, seconds=time.monotonic() - started)
     error_json = result.error.as_json() if result.error else None
-    record_end(state, result.run_id, result.status, result.as_json(), error_json)
+    try:
+        record_end(state, result.run_id, result.status, result.as_json(), error_json)
+    except StateError as error:
+        result = replace(result, notes=(*result.notes, f"not in the history: {error.reason}"))
     listen(Reached(result.pipeline, Step.FINISHED, result.status))
     return result
 
@@ -83,7 +98,7 @@ class _Run:
         publisher = Publisher(self.engine, table, name, source.fingerprint, self.result.run_id)
         loader = Append(self.engine, name, table, source, publisher, self.listen)
         for attempts_left in reversed(range(_REPLANS)):
-            plan = plan_pipeline(self.engine, self.state, name, publisher)
+            plan = plan_pipeline(self.engine, self.state, name)
             self.listen(Reached(name, Step.PLANNED, _described(plan)))
             if waiting := [str(change) for change in plan.changes if change.needs_apply]:
                 raise ChangeNotApplied(name, waiting)
@@ -103,10 +118,8 @@ class _Run:
         if entry is not None:
             self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
         for piece in plan.slices:
-            loaded = loader.load(piece, plan.columns, entry, is_text=plan.is_text)
-            if loaded.published is None:
-                remember(self.state, self.engine.project.project, plan.pipeline, entry, piece.end)
-            else:
+            loaded = loader.load(piece, plan.columns, entry)
+            if loaded.published is not None:
                 entry = loaded.published.entry
                 self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
             self._add(
@@ -115,6 +128,8 @@ class _Run:
                 bytes_written=self.result.bytes_written + loaded.bytes,
                 batches=self.result.batches + (loaded.published is not None),
             )
+            if loaded.published is None and entry is not None:
+                remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
 
     def _add(self, **facts: Any) -> None:
         self.result = replace(self.result, **facts)

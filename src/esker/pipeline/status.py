@@ -56,8 +56,8 @@ def project_status(project: Project, state: State, now: datetime) -> list[Pipeli
     """Return every pipeline's status."""
     found = []
     for name, pipeline in project.pipelines.items():
-        last = next(iter(latest_runs(state, project.project, name)), None)
-        good = last_success(state, project.project, name)
+        last = next(iter(latest_runs(state, project.state_key, name)), None)
+        good = last_success(state, project.state_key, name)
         found.append(
             PipelineStatus(
                 pipeline=name,

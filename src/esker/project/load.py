@@ -37,14 +37,6 @@ def load_project(folder: Path | str = ".", env: str | None = None) -> Project:
     return project.placed(root, env)
 
 
-def check_environments(folder: Path | str) -> list[str]:
-    """Check the project as it is in each of its environments; return their names."""
-    names = list(load_project(folder).environments)
-    for name in names:
-        load_project(folder, name)
-    return names
-
-
 def _choose(document: Document, env: str) -> list[Problem]:
     """Lay an environment over the document. Returns what may not differ between environments."""
     known = document.at(("environments",))

@@ -75,6 +75,11 @@ class Project(Declaration):
         """The environment that was chosen with `--env`."""
         return self._environment
 
+    @property
+    def state_key(self) -> str:
+        """The project in the state database: each environment has runs and leases of its own."""
+        return f"{self.project}@{self._environment}" if self._environment else self.project
+
     def placed(self, folder: Path, environment: str | None) -> Project:
         """Return this project, standing in a folder."""
         self._folder = folder

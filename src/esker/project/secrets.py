@@ -86,7 +86,20 @@ def redact(text: str) -> str:
     return text
 
 
-def _only_from_environment(value: Any) -> Any:
+def masked(value: Any) -> Any:
+    """Return a JSON value with every known secret masked in its texts; numbers stay as they are."""
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {masked(key): masked(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [masked(inner) for inner in value]
+    return value
+
+
+def only_from_environment(value: Any) -> Any:
+    """Return a secret and mask it from now on; raise ValueError if it stands in the file as text."""
     if isinstance(value, str):
         if not isinstance(value, FromEnvironment):
             raise ValueError("a secret stands here as text; write ${NAME} and set NAME in .env")
@@ -96,7 +109,7 @@ def _only_from_environment(value: Any) -> Any:
 
 Secret = Annotated[
     SecretStr,
-    BeforeValidator(_only_from_environment),
+    BeforeValidator(only_from_environment),
     Field(description="From the environment or .env: ${NAME}."),
 ]
 """A value that is never printed and never stands in the project file."""

@@ -7,10 +7,25 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, field_validator
 
-from esker.project.declaration import Declaration, Texts
-from esker.project.secrets import Secret
+from esker.project.declaration import Declaration, MistakeAt, Texts
+from esker.project.secrets import Secret, only_from_environment
 
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mgMG]$")]
+
+
+_SECRET_SETTING = re.compile(r"(?i)secret|password|token|credential|access[._-]?key")
+_OWN_SETTINGS = frozenset(
+    (
+        "spark.sql.ansi.enabled",
+        "spark.sql.casesensitive",
+        "spark.sql.session.timezone",
+        "spark.sql.files.ignorecorruptfiles",
+        "spark.sql.files.ignoremissingfiles",
+        "spark.driver.memory",
+        "spark.driver.extraclasspath",
+        "spark.master",
+    )
+)
 
 
 class SparkSettings(Declaration):
@@ -24,6 +39,25 @@ class SparkSettings(Declaration):
         None, description="Memory of the driver, such as 4g. Default: half of the machine's, at most 8g."
     )
     conf: Texts = Field(default_factory=dict, description="Further Spark settings, as they are.")
+
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _secrets_from_environment(cls, conf: object) -> object:
+        for key, value in conf.items() if isinstance(conf, dict) else ():
+            if _SECRET_SETTING.search(str(key)):
+                try:
+                    only_from_environment(value)
+                except ValueError as error:
+                    raise MistakeAt((key,), str(error)) from None
+        return conf
+
+    @field_validator("conf")
+    @classmethod
+    def _harmless(cls, conf: dict[str, str]) -> dict[str, str]:
+        for key in conf:
+            if key.lower() in _OWN_SETTINGS:
+                raise MistakeAt((key,), f'"{key}" is set by Esker: with another value rows could be lost')
+        return conf
 
     @field_validator("master")
     @classmethod

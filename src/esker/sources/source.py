@@ -24,6 +24,8 @@ class Slice:
 
     start: Position | None
     end: Position
+    id: str
+    """Unique to this slice."""
     bytes: int
     summary: str
     """In words, for people: `3 files, 12.4 kB`."""
@@ -37,7 +39,11 @@ class Sent:
 
     columns: tuple[Column, ...]
     is_text: bool = False
-    """Values come as text; their types are still to be found out."""
+    """Plain values are read as text, and each is parsed as its column's type."""
+    is_untyped: bool = False
+    """Nothing tells the types; they are found out from the values."""
+    is_exact: bool = False
+    """Names are matched letter by letter: another case is another name."""
 
 
 class Reader(Protocol):

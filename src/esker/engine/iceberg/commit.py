@@ -8,7 +8,8 @@ the catalog to replace exactly that object.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
@@ -26,6 +27,16 @@ class SwapFailed(Exception):
         super().__init__(f"{kind}: {message}")
 
 
+@contextmanager
+def _swap_failed() -> Iterator[None]:
+    """Building the change can fail for the same reasons as the swap (a file expired meanwhile)."""
+    try:
+        yield
+    except JvmFailure as error:
+        cause = causes(error)[0]
+        raise SwapFailed(cause.kind, first_line(cause.message)) from error
+
+
 class Attempt:
     """One attempt at a table: read, build, swap."""
 
@@ -36,6 +47,7 @@ class Attempt:
             self._transaction = self._table.newTransaction()
             self._base = self._transaction.startMetadata()
             self.properties: Mapping[str, str] = text_map(self._base.properties())
+            self.uuid: str = self._base.uuid()
             self.schema_id: int = self._base.currentSchemaId()
             current = self._base.currentSnapshot()
             self.current: SnapshotId | None = current.snapshotId() if current is not None else None
@@ -45,21 +57,23 @@ class Attempt:
 
         Both are final already: the swap never rebases, so they cannot change afterwards.
         """
-        change = self._transaction.newAppend()
-        for file in staged.handles:
-            change.appendFile(file)
-        for key, value in summary.items():
-            change.set(key, value)
-        change.commit()  # into the transaction, not into the catalog
-        snapshot = self._transaction.currentMetadata().currentSnapshot()
-        return snapshot.snapshotId(), snapshot.sequenceNumber()
+        with _swap_failed():
+            change = self._transaction.newAppend()
+            for file in staged.handles:
+                change.appendFile(file)
+            for key, value in summary.items():
+                change.set(key, value)
+            change.commit()  # into the transaction, not into the catalog
+            snapshot = self._transaction.currentMetadata().currentSnapshot()
+            return snapshot.snapshotId(), snapshot.sequenceNumber()
 
     def set(self, properties: Mapping[str, str]) -> None:
         """Set table properties in the same swap."""
-        update = self._transaction.updateProperties()
-        for key, value in properties.items():
-            update.set(key, value)
-        update.commit()
+        with _swap_failed():
+            update = self._transaction.updateProperties()
+            for key, value in properties.items():
+                update.set(key, value)
+            update.commit()
 
     def swap(self) -> None:
         """Ask the catalog to replace the metadata that was read by the one that was built.
@@ -67,11 +81,8 @@ class Attempt:
         Raises SwapFailed for every other answer than "done", and for none: nothing follows from the
         kind of the failure, only from reading the table again. Nothing is cleaned up.
         """
-        try:
+        with _swap_failed():
             self._table.operations().commit(self._base, self._transaction.currentMetadata())
-        except JvmFailure as error:
-            cause = causes(error)[0]
-            raise SwapFailed(cause.kind, first_line(cause.message)) from error
 
     def descends(self, snapshot: SnapshotId, sequence: int) -> bool | None:
         """Tell whether main descends from a snapshot; None when nobody can tell any more.
@@ -79,13 +90,16 @@ class Attempt:
         Where parents have been expired, the walk goes on in earlier metadata files of the table.
         """
         known, current = self._base, self._base.currentSnapshot()
-        earlier = [entry.file() for entry in each(self._base.previousFiles())]
+        earlier: list[str] | None = None
         while current is not None and current.snapshotId() != snapshot:
             parent = current.parentId()
-            if parent is None or current.sequenceNumber() <= sequence:
+            # Tables of format version 1 number nothing: there only the walk itself can tell.
+            if parent is None or (sequence and current.sequenceNumber() <= sequence):
                 return False
             found = known.snapshot(parent)
             while found is None:
+                if earlier is None:
+                    earlier = [entry.file() for entry in each(self._base.previousFiles())]
                 if not earlier:
                     return None
                 try:
@@ -112,7 +126,7 @@ class Attempt:
         if self._base.snapshot(snapshot) is not None:
             return True
         taken = any(other.sequenceNumber() == sequence for other in each(self._base.snapshots()))
-        return False if taken else None
+        return False if taken and sequence else None
 
     def _read_metadata(self, location: str) -> Any:
         parser = self._jvm.org.apache.iceberg.TableMetadataParser

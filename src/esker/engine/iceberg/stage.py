@@ -8,6 +8,7 @@ refers to, which orphan removal finds.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,8 @@ from esker.engine.iceberg.java import each
 from esker.engine.iceberg.table import TableId, java_table
 from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
+from esker.errors import SchemaMoved
+from esker.project.types import Column, columns_from_json, quoted
 
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
@@ -28,6 +31,7 @@ class StagedFiles:
     """Data files that were written for a table and belong to no snapshot yet."""
 
     table: TableId
+    table_uuid: str
     schema_id: int
     rows: int
     bytes: int
@@ -38,28 +42,33 @@ class StagedFiles:
 def stage(engine: Engine, table: TableId, frame: DataFrame, group: str) -> StagedFiles:
     """Write a frame's rows as files of the table. The frame has the table's columns, by name.
 
-    `group` names this staging and is unique to it. Raises DiskFull, StoreNotWritable or SparkFailed.
+    `group` names this staging and is unique to it. Raises SchemaMoved when the table has other columns
+    by now, DiskFull, StoreNotWritable or SparkFailed.
     """
     jvm: Any = engine.spark.sparkContext._jvm
     cache = jvm.org.apache.iceberg.spark.SparkTableCache.get()
     coordinator = jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
     with explained(f'cannot write files of table "{table}"', engine.log):
         target = java_table(engine, table)
-        columns = [identifier(name) for name in _column_names(target)]
-        rows = _distributed(frame.select(*columns), target, table)
+        columns = _columns(jvm, target)
+        if _shape(columns) != _shape(columns_from_json(frame.schema.jsonValue())):
+            raise SchemaMoved(str(table))
+        names = [quoted(column.name) for column in columns]
+        rows = _distributed(frame.select(*names), target, table)
         if target.operations().current().formatVersion() >= 3:
             # The rewrite door of a v3 table also takes row ids; null means "assign them at commit".
             rows = rows.select("*", *(F.lit(None).cast("bigint").alias(name) for name in _LINEAGE))
         cache.add(group, target)
         try:
             writer = rows.writeTo(identifier(STAGING_CATALOG, group))
-            writer.option("fanout-enabled", "true").option("check-nullability", "false").append()
+            writer.option("check-nullability", "false").append()
             files = tuple(each(coordinator.fetchNewFiles(target, group)))
         finally:
             cache.remove(group)
             coordinator.clearRewrite(target, group)
         return StagedFiles(
             table=table,
+            table_uuid=str(target.uuid()),
             schema_id=target.schema().schemaId(),
             rows=sum(file.recordCount() for file in files),
             bytes=sum(file.fileSizeInBytes() for file in files),
@@ -76,12 +85,17 @@ def discard(engine: Engine, staged: StagedFiles) -> None:
             io.deleteFile(file.location())
 
 
-def _column_names(table: Any) -> list[str]:
-    return [column.name() for column in each(table.schema().columns())]
+def _columns(jvm: Any, table: Any) -> tuple[Column, ...]:
+    schema = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(table.schema())
+    return columns_from_json(json.loads(schema.json()))
+
+
+def _shape(columns: tuple[Column, ...]) -> set[tuple[str, str]]:
+    return {(column.name.lower(), str(column.type)) for column in columns}
 
 
 def _distributed(frame: DataFrame, table: Any, name: TableId) -> DataFrame:
-    """Bring the rows of a partition together, so that each gets few files."""
+    """Bring the rows of a partition together: few files each, and one open at a time."""
     fields = list(each(table.spec().fields()))
     if not fields:
         return frame
@@ -98,4 +112,7 @@ def _distributed(frame: DataFrame, table: Any, name: TableId) -> DataFrame:
         )
         arguments = f"{argument}, {column}" if argument else column
         keys.append(F.expr(f"{identifier(name.catalog, 'system', function)}({arguments})"))
-    return frame.repartition(*keys)
+    # Rebalance, not repartition: a partition that holds most of the batch is still written by many tasks.
+    names = [f"_esker_key{index}" for index in range(len(keys))]
+    keyed = frame.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
+    return keyed.hint("rebalance", *names).sortWithinPartitions(*names).drop(*names)

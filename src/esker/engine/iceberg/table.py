@@ -13,7 +13,7 @@ from esker.engine.session import Engine
 from esker.engine.sql import identifier, literal
 from esker.errors import TableNotFound
 from esker.project.layout import PartitionField
-from esker.project.types import Column, columns_from_json, ddl
+from esker.project.types import Column, columns_from_json, ddl, quoted
 
 SnapshotId = int
 
@@ -148,16 +148,11 @@ def add_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[st
     """Add columns, each at a path (`()` for the top); files stay as they are."""
     parts = []
     for path, column in columns:
-        name = ".".join(identifier_part(part) for part in (*path, column.name))
+        name = ".".join(quoted(part) for part in (*path, column.name))
         comment = f" COMMENT {literal(column.doc)}" if column.doc else ""
         parts.append(f"{name} {ddl(column.type)}{comment}")
     with explained(f'cannot add columns to table "{table}"', engine.log):
         engine.spark.sql(f"ALTER TABLE {table.sql} ADD COLUMNS ({', '.join(parts)})")
-
-
-def identifier_part(name: str) -> str:
-    """Return one name as a quoted identifier, dots included."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def snapshot_value(snapshot: Any) -> Snapshot | None:
@@ -175,7 +170,7 @@ def snapshot_value(snapshot: Any) -> Snapshot | None:
 
 
 def _transform(field: PartitionField) -> str:
-    column = ".".join(identifier_part(part) for part in field.column.split("."))
+    column = ".".join(quoted(part) for part in field.column.split("."))
     match field.transform:
         case "identity":
             return column

@@ -35,9 +35,7 @@ class Append:
     publisher: Publisher
     listen: Listener
 
-    def load(
-        self, piece: Slice, columns: tuple[Column, ...], planned: LedgerEntry | None, *, is_text: bool
-    ) -> Appended:
+    def load(self, piece: Slice, columns: tuple[Column, ...], planned: LedgerEntry | None) -> Appended:
         """Read, check, stage, record and publish one slice."""
         frame = self.source.read(piece, columns)
         self._reached(Step.READ, piece.summary)
@@ -47,8 +45,7 @@ class Append:
             frame,
             columns,
             pipeline=self.pipeline,
-            batch=self.publisher.run + "-" + str(piece.end.get("batch", "")),
-            is_text=is_text,
+            batch=f"{self.publisher.run}-{piece.id}",
             source_bytes=piece.bytes,
             progress=self._progress(piece.bytes),
         )

@@ -6,9 +6,19 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from esker.project.declaration import Declaration, Texts
+from esker.project.declaration import Declaration, MistakeAt, Texts
 
 FileFormat = Literal["csv", "jsonl", "parquet"]
+
+_OWN_OPTIONS = {
+    *("mode", "columnnameofcorruptrecord", "header", "sep", "delimiter", "quote", "escape", "enforceschema"),
+    *("nullvalue", "multiline", "encoding", "charset", "linesep", "mergeschema", "samplingratio"),
+    *("dropfieldifallnull", "schema"),
+}
+_LOSSY_OPTIONS = {
+    *("ignorecorruptfiles", "ignoremissingfiles", "pathglobfilter", "modifiedbefore", "modifiedafter"),
+    *("recursivefilelookup", "maxcharspercolumn"),
+}
 
 
 class FilesSource(Declaration):
@@ -41,6 +51,16 @@ class FilesSource(Declaration):
     options: Texts = Field(
         default_factory=dict, description="Further options of Spark's reader, passed on as they are."
     )
+
+    @field_validator("options")
+    @classmethod
+    def _harmless(cls, options: dict[str, str]) -> dict[str, str]:
+        for key in options:
+            if key.lower() in _OWN_OPTIONS:
+                raise MistakeAt((key,), f'option "{key}" is set by Esker; use the keys of the source')
+            if key.lower() in _LOSSY_OPTIONS:
+                raise MistakeAt((key,), f'option "{key}" would leave out rows of files that count as loaded')
+        return options
 
     @field_validator("path")
     @classmethod

@@ -7,8 +7,10 @@ with equal headers are read together.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +29,7 @@ from esker.sources.files.formats import locations
 from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, Sent
 
-_HEADER_LIMIT = 1 << 20
+_HEADER_LIMIT = 1 << 18
 _NO_TEXT = "\0"
 
 
@@ -39,10 +41,13 @@ class CsvFormat:
     source: FilesSource
     declared: tuple[str, ...]
     """Names of the columns when files have no header."""
+    headers: dict[FoundFile, tuple[str, ...]]
+    """Headers that have been read; a file that changes is another one."""
 
     def sent(self, files: Sequence[FoundFile]) -> Sent:
         names = dict.fromkeys(name for header in self._by_header(files) for name in header)
-        return Sent(tuple(Column(name, Plain("string")) for name in names), is_text=True)
+        columns = tuple(Column(name, Plain("string")) for name in names)
+        return Sent(columns, is_text=True, is_untyped=True)
 
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
         groups = [self._read_group(header, group) for header, group in self._by_header(files).items()]
@@ -87,6 +92,14 @@ class CsvFormat:
         return groups
 
     def _header(self, file: FoundFile) -> tuple[str, ...]:
+        if file not in self.headers:
+            names = self._parse_header(file, self._start(file))
+            self._check_header(file, names)
+            self.headers[file] = names
+        return self.headers[file]
+
+    def _start(self, file: FoundFile) -> str:
+        """Return the first lines of a file as text."""
         try:
             with pa.input_stream(str(file.location), compression="detect") as stream:
                 start = stream.read(_HEADER_LIMIT)
@@ -94,21 +107,28 @@ class CsvFormat:
             raise SourceUnreadable(file.path, str(error)) from error
         encoding = "utf-8-sig" if self.source.encoding.lower() in ("utf-8", "utf8") else self.source.encoding
         try:
-            text = start.decode(encoding, errors="strict" if len(start) < _HEADER_LIMIT else "replace")
+            # Cut in the middle of a character, the last one is left for later.
+            decoder = codecs.getincrementaldecoder(encoding)("strict")
+            return decoder.decode(start, final=len(start) < _HEADER_LIMIT)
         except (UnicodeDecodeError, LookupError) as error:
             raise SourceMalformed(
                 file.path, f"it is not {self.source.encoding}: {error}", "Set source: {encoding: …}."
             ) from error
-        lines = csv.reader(
-            io.StringIO(text),
-            delimiter=self.source.delimiter,
-            quotechar=self.source.quote or None,
-            quoting=csv.QUOTE_MINIMAL if self.source.quote else csv.QUOTE_NONE,
-        )
-        # Like Spark, which takes the first line that is not blank.
-        names = next((tuple(row) for row in lines if any(cell.strip() for cell in row)), ())
-        self._check_header(file, names)
-        return names
+
+    def _parse_header(self, file: FoundFile, text: str) -> tuple[str, ...]:
+        if not self.source.multi_line:
+            # Spark's header is the first line that is not blank, wherever quotes begin and end.
+            text = next((line for line in re.split(r"\r\n|\n|\r", text) if line.strip()), "")
+        try:
+            lines = csv.reader(
+                io.StringIO(text, newline=""),
+                delimiter=self.source.delimiter,
+                quotechar=self.source.quote or None,
+                quoting=csv.QUOTE_MINIMAL if self.source.quote else csv.QUOTE_NONE,
+            )
+            return next((tuple(row) for row in lines if row), ())
+        except csv.Error as error:
+            raise SourceMalformed(file.path, f"its header cannot be read: {error}") from error
 
     def _check_header(self, file: FoundFile, names: tuple[str, ...]) -> None:
         seen: dict[str, str] = {}
@@ -119,6 +139,4 @@ class CsvFormat:
                 raise SourceMalformed(
                     file.path, f'its header names column "{name}" twice (upper and lower case are one)'
                 )
-            if name.lower().startswith("_esker_"):
-                raise SourceMalformed(file.path, f'its header names "{name}"; _esker_ is reserved')
             seen[name.lower()] = name

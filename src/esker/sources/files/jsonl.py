@@ -1,4 +1,4 @@
-"""JSON lines: Spark finds out the types, then parses to those of the table."""
+"""JSON lines: Spark finds out the types; plain values are then read as text and parsed like those of CSV."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from esker.project.sources import FilesSource
-from esker.project.types import Column, columns_as_json, columns_from_json
+from esker.project.types import Column, Decimal, Plain, columns_as_json, columns_from_json
 from esker.sources.files.formats import locations
 from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, Sent
@@ -30,11 +30,13 @@ class JsonLinesFormat:
             dropFieldIfAllNull="true", samplingRatio="1.0", **self._options()
         )
         schema = frame.load(locations(files)).schema.jsonValue()
-        return Sent(tuple(c for c in columns_from_json(schema) if c.name != MALFORMED))
+        columns = tuple(c for c in columns_from_json(schema) if c.name != MALFORMED)
+        return Sent(columns, is_text=True, is_exact=True)
 
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
-        # Required is checked row by row later; the parser would only fail on it.
-        wanted = StructType.fromJson(columns_as_json(columns))
+        # Values are read as they stand in the file, and parsed by our own checks: Spark would round
+        # decimals and take whole numbers for seconds since 1970.
+        wanted = StructType.fromJson(columns_as_json(tuple(_as_sent(column) for column in columns)))
         fields = [StructField(field.name, field.dataType) for field in wanted.fields]
         frame = (
             self.spark.read.format("json")
@@ -52,3 +54,13 @@ class JsonLinesFormat:
             "lineSep": "\n",
             **self.source.options,
         }
+
+
+def _as_sent(column: Column) -> Column:
+    match column.type:
+        case Plain():
+            return Column(column.name, Plain("string"))
+        case Decimal(precision, scale):
+            # With every digit that fits: what the column has no room for is found out, not rounded.
+            return Column(column.name, Decimal(38, 38 - (precision - scale)))
+    return column

@@ -38,15 +38,15 @@ def list_files(project: Project, pipeline: str, source: FilesSource) -> list[Fou
     folder = _fixed_part(source.path)
     if not (project.folder / folder).is_dir():
         raise SourceNotFound(pipeline, source.path, str(folder))
-    found = []
+    found: dict[str, FoundFile] = {}
     # glob and not Path.glob: only this one follows links to folders and skips hidden names.
     for name in glob.iglob(source.path, root_dir=project.folder, recursive=True):  # noqa: PTH207
         # Spark leaves such files out without a word: they must not count as loaded.
         if any(part.startswith(("_", ".")) and part not in (".", "..") for part in _below(folder, name)):
             continue
         if file := look_at(project, name):
-            found.append(file)
-    return sorted(found, key=lambda file: file.path)
+            found[file.path] = file  # two stars may lead to a file twice
+    return [found[path] for path in sorted(found)]
 
 
 def look_at(project: Project, name: str) -> FoundFile | None:
@@ -60,7 +60,14 @@ def look_at(project: Project, name: str) -> FoundFile | None:
         return None
     if not os.access(location, os.R_OK):
         raise SourceUnreadable(name, "this user may not read it")
-    return FoundFile(FileVersion(name, facts.st_size, facts.st_mtime_ns), location)
+    return FoundFile(FileVersion(_recorded(project, name), facts.st_size, facts.st_mtime_ns), location)
+
+
+def _recorded(project: Project, name: str) -> str:
+    """Return the one way to write a file's path, however the pattern is written."""
+    folder = os.path.normpath(project.folder)
+    full = os.path.normpath(project.folder / name)
+    return os.path.relpath(full, folder) if Path(full).is_relative_to(folder) else full
 
 
 def _fixed_part(pattern: str) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -36,6 +37,7 @@ class FilesReader:
     pipeline: Pipeline
     source: FilesSource
     loaded: LoadedFiles
+    headers: dict[FoundFile, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, engine: Engine, name: str, pipeline: Pipeline, files_table: TableId) -> FilesReader:
@@ -69,11 +71,11 @@ class FilesReader:
 
     def sent(self, slices: Sequence[Slice]) -> Sent:
         files = [file for piece in slices for file in piece.content]
-        with explained("cannot look into the files", self.engine.log):
+        with explained("cannot look into the files", self.engine.log, reads_source=True):
             return self._format().sent(files)
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
-        with explained("cannot read the files", self.engine.log):
+        with explained("cannot read the files", self.engine.log, reads_source=True):
             return self._format().read(piece.content, columns)
 
     def confirm(self, piece: Slice) -> None:
@@ -95,10 +97,10 @@ class FilesReader:
         slices = []
         for first in range(0, len(files), self.source.max_files):
             part = tuple(files[first : first + self.source.max_files])
-            end = {"batch": new_run_id(), "files": before + first + len(part)}
+            end: dict[str, Any] = {"batch": new_run_id(), "files": before + first + len(part)}
             size = sum(file.version.size for file in part)
             noun = "file" if len(part) == 1 else "files"
-            slices.append(Slice(position, end, size, f"{len(part)} {noun}", part))
+            slices.append(Slice(position, end, end["batch"], size, f"{len(part)} {noun}", part))
             position = end
         return slices
 
@@ -106,7 +108,7 @@ class FilesReader:
         spark, source = self.engine.spark, self.source
         match source.format:
             case "csv":
-                return CsvFormat(spark, source, tuple(self.pipeline.columns))
+                return CsvFormat(spark, source, tuple(self.pipeline.columns), self.headers)
             case "jsonl":
                 return JsonLinesFormat(spark, source)
             case "parquet":
