@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from esker.errors import CatalogUnreachable, StoreNotWritable
+from esker.engine.session import Engine
+from esker.errors import CatalogUnreachable, ClusterUnreachable, StoreNotWritable
 from esker.events import Event, Progressed, Reached, Step
 from esker.ledger.leases import held
 from esker.ledger.runs import latest_runs
+from esker.ledger.state import State
+from esker.pipeline.run import run_pipelines
+from esker.project import load_project
+from tests.command import esker
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -55,6 +62,57 @@ def test_run_that_finds_the_lease_taken_is_skipped(folder: Folder) -> None:
     assert result.status == "skipped"
     assert "another run is active: process" in result.notes[0]
     assert opened.run("sales").rows.inserted == 1
+
+
+@pytest.mark.process
+def test_skipped_run_says_so_once_and_starts_no_spark(tmp_path: Path) -> None:
+    """The lease is asked for before Spark starts: a run that has nothing to do costs no JVM."""
+    folder = Folder(tmp_path / "project")
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    with closing(State.open(load_project(folder.path))) as state, held(state, "shop/sales"):
+        answer = esker(folder.path, "run")
+    assert answer.status == 0, answer.stdout + answer.stderr
+    assert (answer.stdout + answer.stderr).count("another run is active") == 1
+    assert not (folder.path / ".esker" / "logs").exists()
+
+
+@pytest.mark.parametrize("step", [Step.PLANNED, Step.STAGED, Step.FINISHED])
+def test_a_mistake_in_one_run_does_not_stop_the_others(folder: Folder, step: Step) -> None:
+    """An exception that nobody foresaw fails its own pipeline, with a report; the next one loads."""
+    folder.document["pipelines"]["after"] = Folder.files_pipeline("after/*.csv", table="shop.after")
+    folder.save()
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.write_csv("after/a.csv", ["id"], [(2,)])
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Reached) and (event.pipeline, event.step) == ("sales", step):
+            raise RuntimeError("nobody thought of this")
+
+    report = folder.open().run_all(listen=listen)
+    assert [(r.pipeline, r.status) for r in report.pipelines] == [("sales", "failed"), ("after", "succeeded")]
+    error = report.pipelines[0].error
+    assert error is not None
+    assert (error.code, report.exit_status) == ("ESK-RUN-003", 1)
+    assert "nobody thought of this" in error.message + error.reason
+    assert folder.rows("shop.after") == [(2,)]
+
+
+def test_spark_that_does_not_start_is_tried_once(tmp_path: Path) -> None:
+    """Every pipeline fails with the same error, and each failure is in the history."""
+    pipelines = {name: Folder.files_pipeline(table=f"shop.{name}") for name in ("sales", "after")}
+    folder = Folder(tmp_path / "project", pipelines=pipelines)
+    tries = 0
+
+    def start() -> Engine:
+        nonlocal tries
+        tries += 1
+        raise ClusterUnreachable("spark://nowhere:7077", "nobody is there")
+
+    project = load_project(folder.path)
+    with closing(State.open(project)) as state:
+        report = run_pipelines(project, start, state, ["sales", "after"])
+        kept = [latest_runs(state, "shop", name)[0].status for name in pipelines]
+    assert (tries, report.exit_status, kept) == (1, 4, ["failed", "failed"])
 
 
 def test_history_tells_how_runs_ended(folder: Folder) -> None:

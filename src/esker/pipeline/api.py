@@ -44,10 +44,13 @@ class OpenProject:
         """The state database."""
         return State.open(self.project)
 
+    def _start(self) -> Engine:
+        return self.engine
+
     def run(self, pipeline: str, listen: Listener = silent) -> RunResult:
         """Load what is new in a pipeline's source. Raises the error of a run that failed."""
         self.project.pipeline(pipeline)
-        result = run_pipeline(self.engine, self.state, pipeline, listen)
+        result = run_pipeline(self.project, self._start, self.state, pipeline, listen)
         if result.error is not None:
             raise result.error
         return result
@@ -60,7 +63,7 @@ class OpenProject:
         if only_due:
             due = due_pipelines(self.project, self.state, self.state.now())
             names = [name for name in names if name in due]
-        return run_pipelines(self.engine, self.state, names, listen) if names else RunReport([])
+        return run_pipelines(self.project, self._start, self.state, names, listen)
 
     def plan(self, pipelines: Sequence[str] = ()) -> list[PipelinePlan]:
         """Return what runs would do. Nothing is changed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from esker.errors import (
     StateError,
     Unexpected,
 )
-from esker.events import Listener, Noted, Reached, Step, silent
+from esker.events import Listener, Reached, Step, silent
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.remembered import remember
 from esker.ledger.run_id import new_run_id
@@ -28,40 +28,66 @@ from esker.load.publish import Publisher
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
 from esker.pipeline.result import RowCounts, RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
+from esker.project import Project
 from esker.project.secrets import redact
 
 _REPLANS = 3
 
 
-def run_pipelines(engine: Engine, state: State, names: Sequence[str], listen: Listener = silent) -> RunReport:
+Start = Callable[[], Engine]
+"""Starts Spark, or returns the one that runs. Called once a run holds its lease, not before."""
+
+
+def run_pipelines(
+    project: Project, start: Start, state: State, names: Sequence[str], listen: Listener = silent
+) -> RunReport:
     """Run pipelines one after the other. One that fails does not keep the others from running."""
-    return RunReport([run_pipeline(engine, state, name, listen) for name in names])
+    once = _once(start)
+    return RunReport([run_pipeline(project, once, state, name, listen) for name in names])
 
 
-def run_pipeline(engine: Engine, state: State, name: str, listen: Listener = silent) -> RunResult:
+def run_pipeline(
+    project: Project, start: Start, state: State, name: str, listen: Listener = silent
+) -> RunResult:
     """Run one pipeline. Errors are in the result; only an interruption is raised."""
-    project = engine.project
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
     try:
         with held(state, f"{project.state_key}/{name}"):
-            return _recorded(engine, state, result, listen)
+            return _recorded(project, start, state, result, listen)
     except LeaseTaken as taken:
-        note = f"another run is active: {taken.holder}"
-        listen(Noted(name, note))
-        return replace(result, status="skipped", notes=(note,))
+        return replace(result, status="skipped", notes=(f"another run is active: {taken.holder}",))
     except EskerError as error:
         return replace(result, status="failed", error=error)
+    except Exception as error:
+        return replace(result, status="failed", error=Unexpected.reported(error, redact))
 
 
-def _recorded(engine: Engine, state: State, result: RunResult, listen: Listener) -> RunResult:
-    record_start(state, engine.project.state_key, result.pipeline, result.run_id)
+def _once(start: Start) -> Start:
+    """Return a start that fails once: who waited a minute for a cluster does not wait for each pipeline."""
+    failure: EskerError | None = None
+
+    def started() -> Engine:
+        nonlocal failure
+        if failure is not None:
+            raise failure
+        try:
+            return start()
+        except EskerError as error:
+            failure = error
+            raise
+
+    return started
+
+
+def _recorded(project: Project, start: Start, state: State, result: RunResult, listen: Listener) -> RunResult:
+    record_start(state, project.state_key, result.pipeline, result.run_id)
     started = time.monotonic()
-    run = _Run(engine, state, listen, result)
+    run = _Run(start, state, listen, result)
     try:
         run.load()
     except KeyboardInterrupt:
-        engine.cancel()
+        run.cancel()
         interrupted = Interrupted()
         record_end(state, result.run_id, "failed", run.result.as_json(), interrupted.as_json())
         raise interrupted from None
@@ -85,10 +111,22 @@ def _recorded(engine: Engine, state: State, result: RunResult, listen: Listener)
 class _Run:
     """One run under way. Its result says at any moment what has been published so far."""
 
-    engine: Engine
+    start: Start
     state: State
     listen: Listener
     result: RunResult
+    _engine: Engine | None = None
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            self._engine = self.start()
+        return self._engine
+
+    def cancel(self) -> None:
+        """Stop the run's Spark jobs; there are none before Spark has started."""
+        if self._engine is not None:
+            self._engine.cancel()
 
     def load(self) -> None:
         """Plan and load; a table whose columns changed meanwhile is planned for again."""
