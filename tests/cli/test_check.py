@@ -41,7 +41,9 @@ def test_every_problem_is_printed_with_its_place(terminal: Terminal, shop: Path)
     assert (answer.status, answer.stdout) == (2, "")
     lines = answer.stderr.splitlines()
     assert lines[0].startswith('error ESK-PROJECT-003 esker.yml:1:1: project: "Shop" is no name')
-    assert lines[1] == 'esker.yml:2:9: spark.mastr: unknown key "mastr"; did you mean "master"?'
+    # Each below the one before it.
+    indent = " " * lines[0].index("esker.yml")
+    assert lines[1] == f'{indent}esker.yml:2:9: spark.mastr: unknown key "mastr"; did you mean "master"?'
     assert lines[2] == "  why: 2 problems in the project file."
     assert lines[3] == "  do:  Correct the file, then: esker check"
 

@@ -7,11 +7,15 @@ import pty
 import re
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import esker
+from esker.ledger.runs import latest_runs, record_end, record_start
+from esker.ledger.state import State
+from esker.project import load_project
 from tests.cli.terminal import ESKER, Terminal, ask, environment
 from tests.command import finish
 
@@ -31,11 +35,11 @@ def test_help_names_every_command_and_status(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_command_explains_itself(terminal: Terminal, verb: str) -> None:
-    """Each has help, and all that print for people can print JSON."""
+    """Each has help, and all can print JSON."""
     answer = terminal.ask(verb, "--help")
     assert answer.status == 0
     assert f"Usage: esker {verb}" in answer.stdout
-    assert verb == "schema" or "--json" in answer.stdout
+    assert "--json" in answer.stdout
 
 
 USAGE = [
@@ -117,12 +121,12 @@ def test_the_module_has_no_other_names() -> None:
         _ = esker.verson  # type: ignore[attr-defined]
 
 
-def on_a_terminal(folder: Path, **changes: str | None) -> str:
+def on_a_terminal(folder: Path, verb: str = "check", **changes: str | None) -> str:
     """Run a command whose output is a terminal; return what the terminal shows."""
     master, slave = pty.openpty()
     environment_ = environment({"TERM": "xterm-256color", "NO_COLOR": None, **changes})
     with subprocess.Popen(
-        [*ESKER, "check"], cwd=folder, env=environment_, stdin=slave, stdout=slave, stderr=slave
+        [*ESKER, verb], cwd=folder, env=environment_, stdin=slave, stdout=slave, stderr=slave
     ):
         os.close(slave)
         shown = b""
@@ -145,6 +149,23 @@ def test_colours_are_for_terminals_that_want_them(tmp_path: Path) -> None:
     assert piped.status == 2
     assert "\x1b" not in piped.stdout + piped.stderr
     assert piped.stderr.splitlines()[0] == 'error ESK-PROJECT-001 no esker.yml in folder "."'
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("width", [200, 80, 40])
+def test_status_breaks_no_word(shop: Path, width: int) -> None:
+    """On a narrow terminal lines are broken between words; on a very narrow one rows become lists."""
+    with closing(State.open(load_project(shop))) as state:
+        record_start(state, "shop", "orders", "one")
+        record_end(state, "one", "succeeded", {"rows": {"inserted": 10}, "changeset": 7}, None)
+        moment = latest_runs(state, "shop", "orders")[0].started_at
+    shown = on_a_terminal(shop, "status", COLUMNS=str(width), NO_COLOR="1").splitlines()
+    # Titles are bold: codes that take no room.
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in shown]
+    assert max(len(line) for line in plain) <= width
+    words = {word for line in plain for word in re.split(r"[\s│┃,]+", line)}
+    assert {"orders", "shop.customers", "succeeded", "changeset", "success"} <= words
+    assert {f"{moment:%Y-%m-%d}", f"{moment:%H:%M:%S}"} <= words
 
 
 @pytest.mark.process

@@ -46,19 +46,69 @@ def tell(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
-    """Print rows as a table; numbers stand at the right."""
+    """Print rows as a table; numbers stand at the right.
+
+    Lines are broken between words. Where even that is too wide, each row becomes a list of its values.
+    """
     from rich.markup import escape
     from rich.table import Table
 
     rows = [tuple(row) for row in rows]
+    shown = [[redact(cell(value)) for value in row] for row in rows]
+    out = console()
+    widths = _widths([columns, *shown], out.width - 3 * len(columns) - 1)
+    if widths is None:
+        _print_lists(out, columns, shown, title)
+        return
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for index, column in enumerate(columns):
         values = [row[index] for row in rows if row[index] is not None]
         numeric = bool(values) and all(isinstance(v, int | float | Decimal) for v in values)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(redact(cell(value))) for value in row))
-    console().print(table)
+        table.add_column(escape(column), justify="right" if numeric else "left", width=widths[index])
+    for cells in shown:
+        table.add_row(*(escape(text) for text in cells))
+    out.print(table)
+
+
+def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """Return widths of columns that break no word, or None where there is not enough room."""
+    from rich.cells import cell_len
+
+    texts = list(zip(*lines, strict=True))
+    least = [max(cell_len(word) for text in column for word in (text.split() or [""])) for column in texts]
+    most = [
+        max(cell_len(line) for text in column for line in (text.splitlines() or [""])) for column in texts
+    ]
+    spare = room - sum(least)
+    if spare < 0:
+        return None
+    widths = list(least)
+    # Whoever needs little gets all of it; the widest share what is left.
+    for rank, index in enumerate(sorted(range(len(least)), key=lambda i: most[i] - least[i])):
+        share = min(most[index] - least[index], spare // (len(least) - rank))
+        widths[index] += share
+        spare -= share
+    return widths
+
+
+def _print_lists(
+    out: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None
+) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    if title:
+        out.print(Text(title, style="bold"))
+    for number, cells in enumerate(rows):
+        if number:
+            out.print()
+        values = Table.grid(padding=(0, 2))
+        values.add_column(style="bold", no_wrap=True)
+        values.add_column(overflow="fold")
+        for column, text in zip(columns, cells, strict=True):
+            values.add_row(escape(column), escape(text))
+        out.print(values)
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
@@ -74,7 +124,10 @@ def print_error(error: EskerError, *, as_json: bool) -> None:
     from rich.text import Text
 
     out = console(stderr=True)
-    out.print(Text.assemble(("error ", "bold red"), (error.code, "bold"), " ", redact(error.message)))
+    first, *others = redact(error.message).splitlines() or [""]
+    out.print(Text.assemble(("error ", "bold red"), (error.code, "bold"), " ", first))
+    for line in others:  # a project file may have several problems: one below the other
+        out.print(Text(" " * len(f"error {error.code} ") + line))
     if error.reason:
         out.print(Text("  why: " + redact(error.reason)))
     for index, line in enumerate(error.remedy.splitlines()):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from esker.cli.options import EnvOption, JsonOption, ProjectOption
+
+if TYPE_CHECKING:
+    from esker.ledger.runs import RunRecord
 
 
 def status(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOption = False) -> None:
@@ -21,25 +25,32 @@ def status(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOp
     if as_json:
         print_json({"status": "succeeded", "pipelines": [line.as_json() for line in lines]})
         return
-    rows = []
-    for line in lines:
-        result = (line.last_success.result or {}) if line.last_success else {}
-        rows.append(
+    print_table(
+        ("pipeline", "table", "last run (UTC)", "last success (UTC)", "due"),
+        [
             (
                 line.pipeline,
                 line.table,
-                line.status,
-                f"{line.last_run.started_at:%Y-%m-%d %H:%M:%S}" if line.last_run else None,
-                f"{line.last_success.started_at:%Y-%m-%d %H:%M:%S}" if line.last_success else None,
-                result.get("changeset"),
-                (result.get("rows") or {}).get("inserted"),
+                f"{line.status} {_moment(line.last_run)}" if line.last_run else line.status,
+                _success(line.last_success) if line.last_success else None,
                 "yes" if line.is_due else "",
             )
-        )
-    print_table(
-        ("pipeline", "table", "last run", "at (UTC)", "last success", "changeset", "rows then", "due"), rows
+            for line in lines
+        ],
     )
     for line in lines:
         if line.last_run and line.last_run.error:
             error = line.last_run.error
             say(f"{line.pipeline}: {error['code']} {error['message']}")
+
+
+def _moment(run: RunRecord) -> str:
+    return f"{run.started_at:%Y-%m-%d %H:%M:%S}"
+
+
+def _success(run: RunRecord) -> str:
+    result = run.result or {}
+    rows = (result.get("rows") or {}).get("inserted", 0)
+    told = f"{_moment(run)}, {rows} row{'' if rows == 1 else 's'}"
+    changeset = result.get("changeset")
+    return told if changeset is None else f"{told}, changeset {changeset}"
