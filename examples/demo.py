@@ -52,6 +52,8 @@ def read_without_spark() -> None:
 
 
 def main() -> None:
+    from esker.engine.jars import missing_jars
+
     os.chdir(Path(__file__).parents[1])
     if not (SHOP / "esker.yml").exists():
         tell("1. A new project: an esker.yml, and files in its landing folder")
@@ -61,6 +63,8 @@ def main() -> None:
 
     tell("2. Is the project file right? What would a run do?")
     esker("check")
+    if jars := missing_jars(["iceberg", "sqlite"]):
+        print(f"(Spark's first start fetches {len(jars)} jars, about 60 MB, and keeps them)", flush=True)
     esker("plan")
 
     tell("3. Run: check every row, write files, publish data and position in one commit")

@@ -6,14 +6,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from esker.ledger.process import this_process
 from esker.ledger.run_id import new_run_id
 from esker.ledger.runs import last_success, latest_runs, record_end, record_start
-from esker.ledger.state import State, runs
+from esker.ledger.state import State, runs, text_of
 from tests.ledger.states import project_in
 
 START = """
@@ -81,6 +83,54 @@ def test_a_running_run_stays_running_beside_others(state: State) -> None:
     record_start(state, "shop", "sales", "one")
     record_start(state, "shop", "sales", "two")
     assert {record.status for record in latest_runs(state, "shop", "sales", limit=9)} == {"running"}
+
+
+def _insert(state: State, statuses: dict[datetime, str], pipeline: str = "sales") -> None:
+    with state.begin() as connection:
+        connection.execute(
+            runs.insert(),
+            [
+                {
+                    "run_id": new_run_id(),
+                    "project": "shop",
+                    "pipeline": pipeline,
+                    "status": status,
+                    "started_at": text_of(moment),
+                    "process": this_process(),
+                }
+                for moment, status in statuses.items()
+            ],
+        )
+
+
+def _ages(state: State, pipeline: str = "sales") -> list[int]:
+    """Return how many days ago the runs of a pipeline started, newest first."""
+    now = state.now()
+    return [(now - run.started_at).days for run in latest_runs(state, "shop", pipeline, limit=9_999)]
+
+
+def test_old_runs_leave_the_history(state: State) -> None:
+    """Kept are 90 days and the newest 1,000 runs; one that still runs, and the last success, stay longer."""
+    now = state.now()
+    failed = {now - timedelta(days=day): "failed" for day in range(100)}
+    crowd = {now - timedelta(days=10, seconds=second): "failed" for second in range(1, 1_001)}
+    _insert(state, failed | crowd | {now - timedelta(days=400): "running"})
+    _insert(state, {now - timedelta(days=300): "succeeded", now - timedelta(days=301): "succeeded"})
+    _insert(state, {now - timedelta(days=200): "failed"}, pipeline="rates")
+
+    record_start(state, "shop", "sales", "next")
+    ages = _ages(state)
+    assert [age for age in ages if age > 90] == [300, 400]
+    assert len(ages) == 1 + 1_000 + 90 + 2
+    assert _ages(state, "rates") == [200]
+
+
+def test_few_runs_are_kept_however_old(state: State) -> None:
+    """A yearly pipeline has a history, too."""
+    now = state.now()
+    _insert(state, {now - timedelta(days=365 * year): "failed" for year in range(1, 20)})
+    record_start(state, "shop", "sales", "next")
+    assert len(_ages(state)) == 20
 
 
 @pytest.mark.process

@@ -221,6 +221,15 @@ def test_a_pipeline_that_makes_no_sense_points_at_the_key(
     assert message in problem
 
 
+@pytest.mark.parametrize("ending", ["__files", "__changes", "__quarantine", "__FILES"])
+def test_a_table_named_like_a_side_table_is_refused(tmp_path: Path, ending: str) -> None:
+    """Rows and Esker's own records would share a table."""
+    more = f"  other:\n    source: {{type: files, path: b, format: csv}}\n    table: shop.sales{ending}\n"
+    (problem,) = problems(tmp_path, GOOD + more)
+    assert problem.startswith("esker.yml:8:5: pipelines.other.table: ")
+    assert f"names that end with {ending.lower()} are reserved" in problem
+
+
 def test_csv_without_a_header_needs_columns(tmp_path: Path) -> None:
     """Nothing else could name the columns of such a file."""
     text = GOOD.replace("format: csv", "format: csv, header: false")

@@ -1,11 +1,14 @@
-"""The history of runs, kept in the state database."""
+"""The history of runs, kept in the state database.
+
+A run is kept for 90 days; the newest 1,000 of each pipeline, and its last success, also longer.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +17,9 @@ from esker.errors import ProcessDied
 from esker.ledger.process import is_gone, this_process
 from esker.ledger.state import State, moment_of, runs, text_of
 from esker.project.secrets import masked
+
+_KEPT_FOR = timedelta(days=90)
+_KEPT_RUNS = 1_000
 
 
 @dataclass(frozen=True)
@@ -30,8 +36,12 @@ class RunRecord:
 
 
 def record_start(state: State, project: str, pipeline: str, run_id: str) -> None:
-    """Write down that a run begins, and that earlier ones whose process is gone have failed."""
-    now = text_of(state.now())
+    """Write down that a run begins, and that earlier ones whose process is gone have failed.
+
+    Runs that need not be kept any longer are removed.
+    """
+    moment = state.now()
+    now = text_of(moment)
     with state.begin() as connection:
         open_runs = connection.execute(
             sa.select(runs.c.run_id, runs.c.process).where(
@@ -56,6 +66,22 @@ def record_start(state: State, project: str, pipeline: str, run_id: str) -> None
                 process=this_process(),
             )
         )
+        _prune(connection, project, pipeline, moment)
+
+
+def _prune(connection: sa.Connection, project: str, pipeline: str, now: datetime) -> None:
+    own = (runs.c.project == project) & (runs.c.pipeline == pipeline)
+    newest = sa.select(runs.c.started_at).where(own).order_by(runs.c.started_at.desc())
+    # The oldest of those that are kept by number; none while there are fewer.
+    limit = connection.execute(newest.offset(_KEPT_RUNS - 1).limit(1)).scalar()
+    if limit is None:
+        return
+    success = connection.execute(newest.where(runs.c.status == "succeeded").limit(1)).scalar()
+    before = min(limit, text_of(now - _KEPT_FOR))
+    old = own & (runs.c.started_at < before) & (runs.c.status != "running")
+    if success is not None:
+        old &= runs.c.started_at != success
+    connection.execute(runs.delete().where(old))
 
 
 def record_end(

@@ -14,6 +14,8 @@ from esker.project.sources import Source
 from esker.project.types import Column, Type, parse_type
 
 RESERVED_PREFIX = "_esker_"
+SIDE_TABLES = ("__files", "__changes", "__quarantine")
+"""How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
 
 
 class ColumnDeclaration(Declaration):
@@ -73,6 +75,17 @@ class Pipeline(Declaration):
     cron: str | None = Field(
         None, description="`run --due` runs it when this cron expression (UTC) has come round."
     )
+
+    @field_validator("table")
+    @classmethod
+    def _no_side_table(cls, table: str) -> str:
+        for ending in SIDE_TABLES:
+            # Catalogs differ in whether case counts.
+            if table.lower().endswith(ending):
+                raise ValueError(
+                    f"names that end with {ending} are reserved; Esker keeps its own tables there"
+                )
+        return table
 
     @field_validator("columns")
     @classmethod
