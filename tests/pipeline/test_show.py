@@ -37,6 +37,52 @@ def test_show_counts_files_rows_and_values(sales: Folder) -> None:
     assert len(report.rows) == 2
 
 
+def test_show_counts_nulls_of_files_that_lack_the_column(sales: Folder) -> None:
+    """Rows from before a column was added have no value in it."""
+    sales.write_csv(
+        "landing/b.csv", ["id", "day", "colour"], [(4, "2026-01-02", "red"), (5, "2026-01-02", "")]
+    )
+    sales.run()
+    statistics = {found.column: found for found in sales.open().show("shop.sales").statistics}
+    assert statistics["colour"].nulls == 4
+    assert statistics["note"].nulls == 3
+    assert statistics["id"].nulls == 0
+
+
+@pytest.mark.parametrize(
+    ("format", "expected"),
+    [
+        ("parquet", {"id": 0, "s.a": 2, "s.late": 2, "late": 2, "quiet": None, "tags.element": None}),
+        ("orc", {"id": 0, "s.a": 2, "s.late": 2, "late": 2, "quiet": None, "tags.element": None}),
+        (
+            "avro",
+            {"id": None, "s.a": None, "s.late": None, "late": None, "quiet": None, "tags.element": None},
+        ),
+    ],
+)
+def test_nulls_that_nobody_counted_are_unknown(
+    folder: Folder, format: str, expected: dict[str, int | None]
+) -> None:
+    """Null structs count for their fields; lists, columns without statistics and Avro files tell nothing."""
+    engine = folder.open().engine
+    engine.open_catalog("lake")
+    spark = engine.spark
+    spark.sql("CREATE NAMESPACE lake.shop")
+    spark.sql(
+        "CREATE TABLE lake.shop.odd (id int, s struct<a: int>, tags array<string>, quiet string) "
+        f"USING iceberg TBLPROPERTIES ('write.format.default' = '{format}', "
+        "'write.metadata.metrics.column.quiet' = 'none')"
+    )
+    spark.sql(
+        "INSERT INTO lake.shop.odd VALUES (1, null, array('a', null), 'x'), "
+        "(2, named_struct('a', null), null, null)"
+    )
+    spark.sql("ALTER TABLE lake.shop.odd ADD COLUMNS (late string, s.late string)")
+    spark.sql("INSERT INTO lake.shop.odd VALUES (3, named_struct('a', 1, 'late', 'x'), array('b'), 'x', 'x')")
+    report = folder.open().show("shop.odd")
+    assert {found.column: found.nulls for found in report.statistics} == expected
+
+
 def test_filter_tells_what_it_would_read(sales: Folder) -> None:
     """A filter on the partition column reads one file; one on another column reads what may match."""
     opened = sales.open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -31,6 +32,7 @@ class ColumnStatistics:
     column: str
     values: int | None
     nulls: int | None
+    """Rows without a value; None when some file does not tell, or for what stands inside lists and maps."""
     lowest: str | None
     highest: str | None
     bytes: int | None
@@ -65,12 +67,14 @@ def column_statistics(engine: Engine, table: Table) -> list[ColumnStatistics]:
         names = [field.name for field in metrics.fields if isinstance(field.dataType, StructType)]
         if not names:
             return []
+        missing = _nulls_where_missing(engine, table.id, names)
         wanted = []
         for index, name in enumerate(names):
             quoted = "readable_metrics.`" + name.replace("`", "``") + "`."
+            nulls = _nulls(quoted, missing.get(name))
             wanted += [
                 F.sum(quoted + "value_count").alias(f"values{index}"),
-                F.sum(quoted + "null_value_count").alias(f"nulls{index}"),
+                F.when(F.count(nulls) == F.count("*"), F.sum(nulls)).alias(f"nulls{index}"),
                 F.min(quoted + "lower_bound").cast("string").alias(f"lowest{index}"),
                 F.max(quoted + "upper_bound").cast("string").alias(f"highest{index}"),
                 F.sum(quoted + "column_size").alias(f"bytes{index}"),
@@ -88,6 +92,41 @@ def column_statistics(engine: Engine, table: Table) -> list[ColumnStatistics]:
             )
             for index, name in enumerate(names)
         ]
+
+
+def _nulls(quoted: str, where_missing: Column | None) -> Column:
+    """Return a file's number of rows without a value in a column; null when the file does not tell."""
+    if where_missing is None:
+        return F.lit(None).cast("bigint")
+    counted = F.col(quoted + "value_count")
+    # ORC does not count below a struct that is null itself: those rows lack the value, too.
+    present = F.col("record_count") - counted + F.col(quoted + "null_value_count")
+    # Avro files hold no statistics at all.
+    knows = F.coalesce(F.size("value_counts") > 0, F.lit(False)) & F.col(quoted + "column_size").isNull()
+    return F.when(counted.isNotNull(), present).when(knows, where_missing)
+
+
+def _nulls_where_missing(engine: Engine, table: TableId, names: list[str]) -> dict[str, Column]:
+    """Return how many nulls a file holds that knows nothing of a column.
+
+    Such a file was written before the column was added: all its rows have the column's initial default,
+    mostly null. A column is left out if files may lack its statistics for other reasons, or count
+    elements of a list instead of rows.
+    """
+    jvm: Any = engine.spark.sparkContext._jvm
+    found = java_table(engine, table)
+    schema = found.schema()
+    parents = jvm.org.apache.iceberg.types.TypeUtil.indexParents(schema.asStruct())
+    kept = jvm.org.apache.iceberg.MetricsConfig.forTable(found)
+    missing: dict[str, Column] = {}
+    for name in names:
+        field = schema.findField(name)
+        above = parents.get(field.fieldId())
+        while above is not None and schema.findType(above).isStructType():
+            above = parents.get(above)
+        if above is None and kept.columnMode(name).toString() != "none":
+            missing[name] = F.col("record_count") if field.initialDefault() is None else F.lit(0)
+    return missing
 
 
 def _expression(engine: Engine, table: TableId, where: str) -> Any:
