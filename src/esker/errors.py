@@ -347,6 +347,22 @@ class ClusterUnreachable(EngineError):
         )
 
 
+class ClusterWithoutRoom(EngineError):
+    """The Spark cluster answers, but gives the application nothing to work on. A run would wait for it."""
+
+    code = "ESK-ENGINE-014"
+    exit_status = 4
+
+    def __init__(self, master: str, seconds: float, log: str) -> None:
+        super().__init__(
+            f'Spark cluster "{master}" has no room for a task',
+            reason=f"One small job was not done after {seconds:g} seconds (details: {log}).",
+            remedy="Start workers, wait for other applications to end, or ask for less with "
+            "spark: {conf: {spark.cores.max: …, spark.executor.memory: …}} in esker.yml.\n"
+            "If the cluster is only slow to give room: esker doctor --patience SECONDS",
+        )
+
+
 class CatalogUnreachable(EngineError):
     """The catalog does not answer, or its database cannot be opened."""
 
@@ -722,6 +738,60 @@ class SchemaMoved(LoadError):
             f'the columns of table "{table}" changed while a batch was staged',
             reason="The batch was written for other columns, and was not published.",
             remedy="Run again: the batch is staged anew for the present columns.",
+        )
+
+
+class OutboxFull(LoadError):
+    """The change log has not been written for so long that no further batch may be published."""
+
+    code = "ESK-LOAD-005"
+
+    def __init__(self, table: str, waiting: int) -> None:
+        super().__init__(
+            f'{waiting} changesets of table "{table}" wait to be written to its change log',
+            reason="The change log could not be written; nothing was read or published by this run.",
+            remedy="Find out why with `esker doctor`; the next run writes what waits, then goes on.",
+        )
+
+
+class LogGap(LedgerError):
+    """A changeset that the change log lacks is no longer to be had."""
+
+    code = "ESK-LEDGER-007"
+
+    def __init__(self, log: str, have: int, next_one: int) -> None:
+        super().__init__(
+            f'change log "{log}" ends at changeset {have}, and the next one to be had is {next_one}',
+            reason="Somebody removed what was on its way, or restored an older copy of the change log.",
+            remedy="Consumers must read the table anew. Restore the change log, or drop it together with "
+            "the table's properties esker.log and esker.outbox to begin another.",
+        )
+
+
+class SideTableForeign(LedgerError):
+    """A change log or quarantine is not the one that the table knows: dropped, made anew or rolled back."""
+
+    code = "ESK-LEDGER-008"
+
+    def __init__(self, side: str) -> None:
+        super().__init__(
+            f'table "{side}" is not the one that was written before',
+            reason="It was dropped and made anew, restored, or rolled back by somebody else.",
+            remedy="Make the former one current again (register or restore it); consumers that have read "
+            "from another one must read the table anew.",
+        )
+
+
+class SideTableLost(LedgerError):
+    """Rows on their way to a change log or quarantine could not be appended."""
+
+    code = "ESK-LEDGER-009"
+
+    def __init__(self, side: str, why: str) -> None:
+        super().__init__(
+            f'table "{side}" could not be written',
+            reason=f"{why}. The batch itself is published; what is owed stays in the table's outbox.",
+            remedy="The next run appends it. If it happens again, look at the table's store and rights.",
         )
 
 

@@ -8,14 +8,23 @@ the catalog to replace exactly that object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
 from esker.engine.iceberg.java import each, text_map
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files
+from esker.engine.iceberg.positions import StagedDeletes, write_deletes
+from esker.engine.iceberg.schema import FieldSchema, field_schema
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId, java_table
+from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
 
 
@@ -35,6 +44,8 @@ def _swap_failed() -> Iterator[None]:
     except JvmFailure as error:
         cause = causes(error)[0]
         raise SwapFailed(cause.kind, first_line(cause.message)) from error
+    except FileNotFoundError as error:
+        raise SwapFailed("FileNotFoundError", str(error)) from error
 
 
 class Attempt:
@@ -42,15 +53,50 @@ class Attempt:
 
     def __init__(self, engine: Engine, table: TableId) -> None:
         self._jvm: Any = engine.spark.sparkContext._jvm
+        self._id = table
         with explained(f'cannot load table "{table}"', engine.log):
             self._table = java_table(engine, table)
             self._transaction = self._table.newTransaction()
             self._base = self._transaction.startMetadata()
             self.properties: Mapping[str, str] = text_map(self._base.properties())
             self.uuid: str = self._base.uuid()
+            self.location: str = self._base.location()
+            self.format_version: int = self._base.formatVersion()
             self.schema_id: int = self._base.currentSchemaId()
             current = self._base.currentSnapshot()
             self.current: SnapshotId | None = current.snapshotId() if current is not None else None
+            self._manifest_list: str | None = current.manifestListLocation() if current is not None else None
+
+    @cached_property
+    def schema(self) -> FieldSchema:
+        """The table's columns, with their field ids."""
+        parser = self._jvm.org.apache.iceberg.SchemaParser
+        return field_schema(json.loads(parser.toJson(self._base.schema())))
+
+    @cached_property
+    def files(self) -> LiveFiles:
+        """The files of the current snapshot. Raises SwapFailed when they have been expired meanwhile."""
+        with _swap_failed():
+            return live_files(self._manifest_list)
+
+    def write(self, rows: pa.Table, kind: str) -> StagedFiles:
+        """Write rows as data files from this process; `kind` ends their names."""
+        with _swap_failed():
+            files, size = write_files(self._table, self._jvm, self.schema, rows, kind)
+        return StagedFiles(self._id, self.uuid, self.schema_id, len(rows), size, len(files), tuple(files))
+
+    def delete(self, doomed: Mapping[FileEntry, BitMap64]) -> StagedDeletes:
+        """Write the deletes of positions in files of the current snapshot."""
+        with _swap_failed():
+            return write_deletes(self._table, self._jvm, self.files, doomed, version=self.format_version)
+
+    def adopt(self, files: Sequence[tuple[str, int]]) -> StagedFiles:
+        """Take Parquet files that lie in the table's store, by location and size, as staged ones."""
+        with _swap_failed():
+            taken = adopt_files(self._table, self._jvm, files)
+        rows = sum(file.recordCount() for file in taken)
+        size = sum(size for _, size in files)
+        return StagedFiles(self._id, self.uuid, self.schema_id, rows, size, len(taken), tuple(taken))
 
     def append(self, staged: StagedFiles, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Add staged files; return the new snapshot's id and sequence number.
@@ -61,11 +107,61 @@ class Attempt:
             change = self._transaction.newAppend()
             for file in staged.handles:
                 change.appendFile(file)
-            for key, value in summary.items():
-                change.set(key, value)
-            change.commit()  # into the transaction, not into the catalog
-            snapshot = self._transaction.currentMetadata().currentSnapshot()
-            return snapshot.snapshotId(), snapshot.sequenceNumber()
+            return self._into_transaction(change, summary)
+
+    def row_delta(
+        self,
+        added: Sequence[StagedFiles],
+        deletes: StagedDeletes,
+        looked_at: Iterable[FileEntry],
+        summary: Mapping[str, str],
+    ) -> tuple[SnapshotId, int]:
+        """Add rows and delete others; return the new snapshot's id and sequence number.
+
+        `looked_at` are the data files whose rows decided what is written: all must still be there. The
+        swap alone guarantees that; Iceberg is asked to check it too, which costs nothing.
+        """
+        with _swap_failed():
+            change = self._transaction.newRowDelta()
+            for staged in added:
+                for file in staged.handles:
+                    change.addRows(file)
+            for file in deletes.added:
+                change.addDeletes(file)
+            for file in deletes.removed:
+                change.removeDeletes(file)
+            if self.current is not None:
+                change.validateFromSnapshot(self.current)
+            paths = self._jvm.java.util.ArrayList()
+            for entry in looked_at:
+                paths.add(entry.path)
+            change.validateDataFilesExist(paths)
+            change.validateDeletedFiles()
+            change.conflictDetectionFilter(self._jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue())
+            change.validateNoConflictingDataFiles()
+            change.validateNoConflictingDeleteFiles()
+            return self._into_transaction(change, summary)
+
+    def replace(self, staged: StagedFiles, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
+        """Put staged files in the place of everything that the table holds."""
+        with _swap_failed():
+            change = self._transaction.newOverwrite()
+            change.overwriteByRowFilter(self._jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue())
+            for file in staged.handles:
+                change.addFile(file)
+            return self._into_transaction(change, summary)
+
+    def touch(self, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
+        """Make a snapshot without any change, so that properties are compared by every catalog."""
+        with _swap_failed():
+            return self._into_transaction(self._transaction.newAppend(), summary)
+
+    def _into_transaction(self, change: Any, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
+        for key, value in summary.items():
+            change.set(key, value)
+        change.commit()  # into the transaction, not into the catalog
+        snapshot = self._transaction.currentMetadata().currentSnapshot()
+        return snapshot.snapshotId(), snapshot.sequenceNumber()
 
     def set(self, properties: Mapping[str, str]) -> None:
         """Set table properties in the same swap."""

@@ -38,6 +38,11 @@ class StagedFiles:
     files: int
     handles: tuple[Any, ...] = field(repr=False, compare=False)
 
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """Location and size of each file."""
+        return [(file.location(), file.fileSizeInBytes()) for file in self.handles]
+
 
 def stage(engine: Engine, table: TableId, frame: DataFrame, group: str) -> StagedFiles:
     """Write a frame's rows as files of the table. The frame has the table's columns, by name.

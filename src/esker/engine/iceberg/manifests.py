@@ -1,0 +1,156 @@
+"""Which files a snapshot holds, read from its manifests in this process.
+
+Asking Iceberg for them through Py4J takes ten calls a file. Manifests are Avro files that never change:
+each is read once and kept.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import fastavro
+
+from esker.engine.store import read_bytes
+
+_POOL = ThreadPoolExecutor(16, thread_name_prefix="esker-manifests")
+_DELETED = 2
+_EQUALITY = 2
+_PATH_ID = 2147483546
+"""Field id of the column `file_path` in files of position deletes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileEntry:
+    """A file of a snapshot: data, position deletes or equality deletes."""
+
+    content: int
+    path: str
+    format: str
+    records: int
+    size: int
+    sequence: int
+    snapshot: int | None
+    spec_id: int
+    partition: tuple[tuple[str, Any], ...]
+    lower: Mapping[int, bytes]
+    upper: Mapping[int, bytes]
+    reference: str | None
+    offset: int | None
+    length: int | None
+
+    @property
+    def is_vector(self) -> bool:
+        """A deletion vector: format version 3's position deletes of one data file."""
+        return self.format == "puffin"
+
+
+@dataclass(frozen=True)
+class LiveFiles:
+    """The files that make up a snapshot."""
+
+    data: tuple[FileEntry, ...] = ()
+    deletes: tuple[FileEntry, ...] = ()
+
+    @cached_property
+    def has_equality_deletes(self) -> bool:
+        """Some engine deleted rows by value: which they are, only a scan can tell."""
+        return any(delete.content == _EQUALITY for delete in self.deletes)
+
+    def deletes_of(self, file: FileEntry) -> list[FileEntry]:
+        """Return the position deletes that may concern a data file, by Iceberg's rules."""
+        path = file.path.encode()
+        found = [delete for delete in self._by_file.get(file.path, ()) if delete.sequence >= file.sequence]
+        if any(delete.is_vector for delete in found):
+            # A vector holds all earlier deletes of its file; readers look at nothing else.
+            return [delete for delete in found if delete.is_vector]
+        for delete in self._by_partition.get((file.spec_id, file.partition), ()):
+            low, high = delete.lower.get(_PATH_ID), delete.upper.get(_PATH_ID)
+            inside = (low is None or low <= path) and (high is None or path <= high)
+            if inside and delete.sequence >= file.sequence:
+                found.append(delete)
+        return found
+
+    @cached_property
+    def _by_file(self) -> dict[str, list[FileEntry]]:
+        found: dict[str, list[FileEntry]] = defaultdict(list)
+        for delete in self.deletes:
+            if delete.reference is not None:
+                found[delete.reference].append(delete)
+        return found
+
+    @cached_property
+    def _by_partition(self) -> dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]]:
+        found: dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]] = defaultdict(list)
+        for delete in self.deletes:
+            if delete.reference is None:
+                found[delete.spec_id, delete.partition].append(delete)
+        return found
+
+
+def live_files(manifest_list: str | None) -> LiveFiles:
+    """Return the files of a snapshot by the location of its manifest list.
+
+    Raises FileNotFoundError when the snapshot has been expired meanwhile.
+    """
+    if manifest_list is None:
+        return LiveFiles()
+    manifests = _read(manifest_list)
+    data: list[FileEntry] = []
+    deletes: list[FileEntry] = []
+    read = _POOL.map(
+        lambda m: _entries(m["manifest_path"], m["sequence_number"] or 0, m["partition_spec_id"]), manifests
+    )
+    for entries in read:
+        for entry in entries:
+            (deletes if entry.content else data).append(entry)
+    return LiveFiles(tuple(data), tuple(deletes))
+
+
+@lru_cache(maxsize=4096)
+def _entries(manifest: str, sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
+    return tuple(
+        _entry(record, sequence, spec_id) for record in _read(manifest) if record["status"] != _DELETED
+    )
+
+
+def _entry(record: dict[str, Any], inherited: int, spec_id: int) -> FileEntry:
+    file = record["data_file"]
+    sequence = record.get("sequence_number")
+    lower, upper = _bounds(file.get("lower_bounds")), _bounds(file.get("upper_bounds"))
+    content = file.get("content") or 0
+    reference = file.get("referenced_data_file")
+    if content == 1 and reference is None:
+        low, high = lower.get(_PATH_ID), upper.get(_PATH_ID)
+        if low is not None and low == high and len(low) > 16:
+            # Bounds that are equal, and longer than bounds are ever cut to, name the one file.
+            reference = low.decode()
+    return FileEntry(
+        content=content,
+        path=file["file_path"],
+        format=file["file_format"].lower(),
+        records=file["record_count"],
+        size=file["file_size_in_bytes"],
+        sequence=sequence if sequence is not None else inherited,
+        snapshot=record.get("snapshot_id"),
+        spec_id=spec_id,
+        partition=tuple(file["partition"].items()),
+        lower=lower,
+        upper=upper,
+        reference=reference,
+        offset=file.get("content_offset"),
+        length=file.get("content_size_in_bytes"),
+    )
+
+
+def _bounds(pairs: list[dict[str, Any]] | None) -> dict[int, bytes]:
+    return {pair["key"]: pair["value"] for pair in pairs or []}
+
+
+def _read(location: str) -> list[Any]:
+    return list(fastavro.reader(io.BytesIO(read_bytes(location))))

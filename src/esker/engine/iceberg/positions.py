@@ -1,0 +1,210 @@
+"""Rows of data files that are deleted, by their position: read here, and written as new deletes.
+
+Format version 2 has files of (path, position), one for all data files of a partition here. Format
+version 3 has deletion vectors, one per data file, each of which holds every earlier delete of it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles
+from esker.engine.iceberg.partition import partition_data
+from esker.engine.iceberg.schema import with_id
+from esker.engine.store import read_bytes, write_bytes
+
+_PATH_ID, _POSITION_ID = 2147483546, 2147483545
+_COLUMNS = pa.schema(
+    [
+        with_id("file_path", pa.string(), _PATH_ID, nullable=False),
+        with_id("pos", pa.int64(), _POSITION_ID, nullable=False),
+    ]
+)
+_MAGIC = b"PFA1"
+_VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
+
+
+@dataclass(frozen=True)
+class StagedDeletes:
+    """Delete files that belong to no snapshot yet, and those that they take the place of."""
+
+    rows: int = 0
+    bytes: int = 0
+    added: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    removed: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+
+
+def deleted_positions(files: LiveFiles, file: FileEntry) -> BitMap64:
+    """Return the positions of a data file that are deleted in a snapshot."""
+    positions = BitMap64()
+    for delete in files.deletes_of(file):
+        if delete.is_vector:
+            positions |= _vector(delete.path, delete.offset or 0, delete.length or 0)
+        else:
+            positions |= _positions(delete.path).get(file.path, BitMap64())
+    return positions
+
+
+def write_deletes(
+    table: Any, jvm: Any, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64], *, version: int
+) -> StagedDeletes:
+    """Write the deletes of positions, for one commit on exactly these files."""
+    if not doomed:
+        return StagedDeletes()
+    if version >= 3:
+        return _write_vectors(table, jvm, files, doomed)
+    return _write_positions(table, jvm, doomed)
+
+
+def _write_positions(table: Any, jvm: Any, doomed: Mapping[FileEntry, BitMap64]) -> StagedDeletes:
+    # A delete file belongs to one spec and partition, those of its data files, not the table's newest.
+    groups: dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]] = defaultdict(list)
+    for file in doomed:
+        groups[file.spec_id, file.partition].append(file)
+    added, rows, size = [], 0, 0
+    for (spec_id, _), members in groups.items():
+        members.sort(key=lambda file: file.path)
+        paths: list[pa.Array] = []
+        positions: list[pa.Array] = []
+        for file in members:
+            found = pa.array(doomed[file], pa.int64())
+            positions.append(found)
+            paths.append(pa.repeat(pa.scalar(file.path), len(found)))
+        content = pa.table([pa.concat_arrays(paths), pa.concat_arrays(positions)], schema=_COLUMNS)
+        sink = pa.BufferOutputStream()
+        pq.write_table(content, sink, compression="zstd")
+        buffer = sink.getvalue()
+        location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.parquet")
+        write_bytes(location, buffer)
+        metrics = jvm.org.apache.iceberg.MetricsConfig.forPositionDelete()
+        measured = jvm.org.apache.iceberg.parquet.ParquetUtil.fileMetrics(
+            table.io().newInputFile(location), metrics
+        )
+        builder = (
+            jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.specs().get(spec_id))
+            .ofPositionDeletes()
+            .withPath(location)
+            .withFormat("parquet")
+            .withFileSizeInBytes(buffer.size)
+            .withMetrics(measured)
+        )
+        added.append(_in_partition(builder, table, jvm, members[0]).build())
+        rows, size = rows + len(content), size + buffer.size
+    return StagedDeletes(rows, size, tuple(added))
+
+
+def _write_vectors(
+    table: Any, jvm: Any, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64]
+) -> StagedDeletes:
+    location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.puffin")
+    # Readers of a vector ignore all other deletes of the file: it must hold them too.
+    vectors = {file: doomed[file] | deleted_positions(files, file) for file in doomed}
+    content, places = _puffin({file.path: vector for file, vector in vectors.items()})
+    write_bytes(location, content)
+    puffin = jvm.org.apache.iceberg.FileFormat.PUFFIN
+    added, removed = [], []
+    for file, vector in vectors.items():
+        offset, length = places[file.path]
+        builder = (
+            jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.specs().get(file.spec_id))
+            .ofPositionDeletes()
+            .withFormat(puffin)
+            .withPath(location)
+            .withFileSizeInBytes(len(content))
+            .withReferencedDataFile(file.path)
+            .withContentOffset(offset)
+            .withContentSizeInBytes(length)
+            .withRecordCount(len(vector))
+        )
+        added.append(_in_partition(builder, table, jvm, file).build())
+        removed += [
+            _as_java(delete, table, jvm)
+            for delete in files.deletes_of(file)
+            if delete.is_vector or delete.reference == file.path
+        ]
+    return StagedDeletes(
+        sum(len(vector) for vector in doomed.values()), len(content), tuple(added), tuple(removed)
+    )
+
+
+def _as_java(delete: FileEntry, table: Any, jvm: Any) -> Any:
+    builder = (
+        jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.specs().get(delete.spec_id))
+        .ofPositionDeletes()
+        .withFormat(jvm.org.apache.iceberg.FileFormat.fromString(delete.format))
+        .withPath(delete.path)
+        .withFileSizeInBytes(delete.size)
+        .withRecordCount(delete.records)
+    )
+    if delete.reference is not None:
+        builder = builder.withReferencedDataFile(delete.reference)
+    if delete.is_vector:
+        builder = builder.withContentOffset(delete.offset).withContentSizeInBytes(delete.length)
+    return _in_partition(builder, table, jvm, delete).build()
+
+
+def _in_partition(builder: Any, table: Any, jvm: Any, file: FileEntry) -> Any:
+    if not file.partition:
+        return builder
+    values = tuple(value for _, value in file.partition)
+    return builder.withPartition(partition_data(table.specs().get(file.spec_id), jvm, values))
+
+
+@lru_cache(maxsize=1024)
+def _vector(path: str, offset: int, length: int) -> BitMap64:
+    return BitMap64.deserialize(read_bytes(path, offset, length)[8:-4])
+
+
+@lru_cache(maxsize=256)
+def _positions(path: str) -> dict[str, BitMap64]:
+    rows = pq.read_table(io.BytesIO(read_bytes(path)), columns=["file_path", "pos"])
+    found: dict[str, BitMap64] = defaultdict(BitMap64)
+    for batch in rows.to_batches():
+        files = batch.column("file_path").dictionary_encode()
+        order = pa.compute.sort_indices(files.indices)
+        positions = batch.column("pos").take(order)
+        runs = pa.compute.run_end_encode(files.indices.take(order))
+        start = 0
+        for index, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            found[files.dictionary[index].as_py()] |= BitMap64(positions[start:end].to_pylist())
+            start = end
+    return dict(found)
+
+
+def _puffin(vectors: Mapping[str, BitMap64]) -> tuple[bytes, dict[str, tuple[int, int]]]:
+    """Return a Puffin file of deletion vectors, and where in it each data file's vector is."""
+    content = bytearray(_MAGIC)
+    blobs = []
+    places = {}
+    for path, vector in vectors.items():
+        body = _VECTOR_MAGIC + vector.serialize()
+        blob = struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+        places[path] = len(content), len(blob)
+        blobs.append(
+            {
+                "type": "deletion-vector-v1",
+                "fields": [_POSITION_ID],
+                "snapshot-id": -1,
+                "sequence-number": -1,
+                "offset": len(content),
+                "length": len(blob),
+                "properties": {"referenced-data-file": path, "cardinality": str(len(vector))},
+            }
+        )
+        content += blob
+    footer = json.dumps({"blobs": blobs, "properties": {"created-by": "esker"}}).encode()
+    content += _MAGIC + footer + struct.pack("<i", len(footer)) + b"\0\0\0\0" + _MAGIC
+    return bytes(content), places

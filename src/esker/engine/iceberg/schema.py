@@ -1,0 +1,108 @@
+"""A table's columns for Arrow: types, and the field ids by which Iceberg knows columns in files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+_PLAIN = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", tz="UTC"),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
+_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True)
+class FieldSchema:
+    """The columns of a table, with their field ids."""
+
+    schema_id: int
+    arrow: pa.Schema
+    is_complete: bool
+    """False where a column has a type that Arrow does not write as Iceberg wants it."""
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The field id of each column, and of each field inside one by its path: `address.city`."""
+        found: dict[str, int] = {}
+        for field in self.arrow:
+            _collect(field, field.name, found)
+        return found
+
+
+def field_schema(document: dict[str, Any]) -> FieldSchema:
+    """Read an Iceberg schema, given as the JSON of the table's metadata."""
+    fields = [_field(field) for field in document["fields"]]
+    known = [field for field in fields if field is not None]
+    return FieldSchema(document["schema-id"], pa.schema(known), len(known) == len(fields))
+
+
+def field_id(field: pa.Field) -> int:
+    """Return the id that Iceberg gave a field; -1 where a file names none."""
+    metadata = field.metadata or {}
+    return int(metadata.get(_ID, b"-1"))
+
+
+def with_id(name: str, kind: pa.DataType, number: int, *, nullable: bool = True) -> pa.Field:
+    """Return an Arrow field that carries a field id."""
+    return pa.field(name, kind, nullable, metadata={_ID: str(number).encode()})
+
+
+def _collect(field: pa.Field, path: str, found: dict[str, int]) -> None:
+    found[path] = field_id(field)
+    kind = field.type
+    if pa.types.is_struct(kind):
+        inner = list(kind)
+    elif pa.types.is_map(kind):
+        inner = [kind.key_field, kind.item_field]
+    elif pa.types.is_list(kind):
+        inner = [kind.value_field]
+    else:
+        return
+    for part in inner:
+        _collect(part, f"{path}.{part.name}", found)
+
+
+def _field(field: dict[str, Any]) -> pa.Field | None:
+    kind = _type(field["type"])
+    if kind is None:
+        return None
+    return with_id(field["name"], kind, field["id"], nullable=not field["required"])
+
+
+def _type(kind: Any) -> pa.DataType | None:
+    if isinstance(kind, str):
+        if decimal := re.fullmatch(r"decimal\((\d+), ?(\d+)\)", kind):
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
+        return _PLAIN.get(kind)
+    match kind["type"]:
+        case "struct":
+            fields = [_field(field) for field in kind["fields"]]
+            return None if None in fields else pa.struct(fields)
+        case "list":
+            element = _type(kind["element"])
+            if element is None:
+                return None
+            required = kind["element-required"]
+            return pa.list_(with_id("element", element, kind["element-id"], nullable=not required))
+        case "map":
+            key, value = _type(kind["key"]), _type(kind["value"])
+            if key is None or value is None:
+                return None
+            return pa.map_(
+                with_id("key", key, kind["key-id"], nullable=False),
+                with_id("value", value, kind["value-id"], nullable=not kind["value-required"]),
+            )
+    return None

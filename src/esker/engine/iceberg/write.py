@@ -1,0 +1,75 @@
+"""Write rows as data files of a table from this process, without a Spark job and without a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from esker.engine.iceberg.partition import partition_data, split
+from esker.engine.iceberg.schema import FieldSchema
+from esker.engine.store import write_bytes
+
+_ROW_GROUP = 20_000
+"""Rows of a row group: a lookup of few keys reads only the groups that can hold them."""
+
+
+def write_files(
+    table: Any, jvm: Any, schema: FieldSchema, rows: pa.Table, kind: str
+) -> tuple[list[Any], int]:
+    """Write rows, one file per partition; return Iceberg's objects for the files, and their bytes."""
+    properties = table.properties()
+    codec = properties.getOrDefault("write.parquet.compression-codec", "zstd")
+    metrics = jvm.org.apache.iceberg.MetricsConfig.forTable(table)
+    spec = table.spec()
+    files, size = [], 0
+    for values, part in split(rows, spec, table.schema()):
+        name = f"{uuid4()}-{kind}.parquet"
+        builder = jvm.org.apache.iceberg.DataFiles.builder(spec)
+        if values:
+            partition = partition_data(spec, jvm, values)
+            location = table.locationProvider().newDataLocation(spec, partition, name)
+            builder = builder.withPartition(partition)
+        else:
+            location = table.locationProvider().newDataLocation(name)
+        written = _write(location, part.cast(schema.arrow), codec)
+        measured = jvm.org.apache.iceberg.parquet.ParquetUtil.fileMetrics(
+            table.io().newInputFile(location), metrics
+        )
+        files.append(
+            builder.withPath(location)
+            .withFormat("parquet")
+            .withFileSizeInBytes(written)
+            .withMetrics(measured)
+            .build()
+        )
+        size += written
+    return files, size
+
+
+def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[Any]:
+    """Return Iceberg's objects for Parquet files of an unpartitioned table, from their footers."""
+    metrics = jvm.org.apache.iceberg.MetricsConfig.forTable(table)
+    parquet = jvm.org.apache.iceberg.parquet.ParquetUtil
+    return [
+        jvm.org.apache.iceberg.DataFiles.builder(table.spec())
+        .withPath(location)
+        .withFormat("parquet")
+        .withFileSizeInBytes(size)
+        .withMetrics(parquet.fileMetrics(table.io().newInputFile(location), metrics))
+        .build()
+        for location, size in files
+    ]
+
+
+def _write(location: str, rows: pa.Table, codec: str) -> int:
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        rows, sink, compression="NONE" if codec == "uncompressed" else codec, row_group_size=_ROW_GROUP
+    )
+    buffer = sink.getvalue()
+    write_bytes(location, buffer)
+    return int(buffer.size)

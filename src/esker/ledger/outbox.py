@@ -1,0 +1,216 @@
+"""The outbox: what a publish still owes to the tables beside its table.
+
+The commit that decides a batch names the files of its change rows, and of its quarantined rows, in the
+table's property `esker.outbox`. Whoever comes next appends them to the change log and the quarantine,
+in the order of the changesets, each once: these tables say in their own properties how far they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.table import SnapshotId, TableId
+from esker.engine.session import Engine
+from esker.engine.store import exists, read_bytes, write_bytes
+from esker.errors import LogGap, OutboxFull, SideTableForeign, SideTableLost
+
+LOG = "esker.log"
+QUARANTINE = "esker.quarantine"
+OUTBOX = "esker.outbox"
+LOGGED = "esker.logged"
+_LOGGED_AT = "esker.logged.at"
+_GAPS = "esker.gaps"
+_LIMIT = 3_500
+_ENTRY = 160
+"""Bytes to keep free for one more entry."""
+_LISTED = 6
+"""More files than these are named in a file of their own."""
+_TRIES = 3
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class OutboxEntry:
+    """The files of one changeset that are on their way."""
+
+    changeset: int
+    after: int
+    """The changeset before it in the log: the one before, unless there is a gap."""
+    snapshot: SnapshotId
+    changes: tuple[Place, ...] | str
+    """Names below the log's location with their sizes, or the name of a file that lists them."""
+    quarantine: tuple[Place, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = {"n": self.changeset, "s": self.snapshot, "f": self.changes}
+        if self.after != self.changeset - 1:
+            document["a"] = self.after
+        if self.quarantine:
+            document["q"] = self.quarantine
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> OutboxEntry:
+        number = document["n"]
+        files = document["f"]
+        return cls(
+            changeset=number,
+            after=document.get("a", number - 1),
+            snapshot=document["s"],
+            changes=files if isinstance(files, str) else _places(files),
+            quarantine=_places(document.get("q", ())),
+        )
+
+
+@dataclass(frozen=True)
+class SideTable:
+    """A table that is filled from the outbox: the change log, or the quarantine."""
+
+    id: TableId
+    uuid: str
+    location: str
+    property: str
+    """Where the table names it: `esker.log`, `esker.quarantine`."""
+
+    def place(self, name: str) -> str:
+        """Return the location of one of its files."""
+        return f"{self.location}/data/{name}"
+
+    def name(self, location: str) -> str:
+        """Return the name of one of its files."""
+        return location.removeprefix(f"{self.location}/data/")
+
+    def registration(self) -> dict[str, str]:
+        """Return the property by which the table knows it."""
+        known = {"table": self.id.name, "uuid": self.uuid, "location": self.location}
+        return {self.property: json.dumps(known, sort_keys=True, separators=(",", ":"))}
+
+    @classmethod
+    def registered(cls, properties: Mapping[str, str], name: str, catalog: str) -> SideTable | None:
+        """Return the side table that a table names, if it names one."""
+        text = properties.get(name)
+        if text is None:
+            return None
+        known = json.loads(text)
+        return cls(TableId(catalog, known["table"]), known["uuid"], known["location"], name)
+
+    @classmethod
+    def of(cls, engine: Engine, table: TableId, name: str) -> SideTable:
+        """Look at a side table."""
+        attempt = Attempt(engine, table)
+        return cls(table, attempt.uuid, attempt.location, name)
+
+    def listed(self, changeset: int, files: Iterable[tuple[str, int]]) -> tuple[Place, ...] | str:
+        """Return files for an entry; many of them are written down in a file beside them."""
+        places = tuple((self.name(location), size) for location, size in files)
+        if len(places) <= _LISTED:
+            return places
+        name = f"{changeset}-{places[0][0].rpartition('/')[2]}.list"
+        write_bytes(self.place(name), json.dumps(places).encode())
+        return name
+
+
+def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
+    """Return the entries of a table's outbox, oldest first."""
+    return tuple(OutboxEntry.from_json(entry) for entry in json.loads(properties.get(OUTBOX, "[]")))
+
+
+def check_room(table: str, entries: Iterable[OutboxEntry]) -> None:
+    """Raise OutboxFull unless one more entry fits."""
+    waiting = [entry.as_json() for entry in entries]
+    if len(_text(waiting)) + _ENTRY > _LIMIT:
+        raise OutboxFull(table, len(waiting))
+
+
+def outbox_property(entries: Iterable[OutboxEntry]) -> dict[str, str]:
+    """Return the property that holds an outbox."""
+    return {OUTBOX: _text([entry.as_json() for entry in entries])}
+
+
+def drain(engine: Engine, table: TableId, properties: Mapping[str, str] | None = None) -> dict[str, int]:
+    """Append what the outbox holds and the side tables lack; return how far each side table is.
+
+    Safe to call by anybody at any time. Raises LogGap, SideTableForeign or SideTableLost when a side
+    table is not as it was left, and the errors of a store or catalog that cannot be written.
+    """
+    if properties is None:
+        # The table first, then its side tables: the other way round would see gaps that are none.
+        properties = Attempt(engine, table).properties
+    entries = read_outbox(properties)
+    reached = {}
+    for name in (LOG, QUARANTINE):
+        side = SideTable.registered(properties, name, table.catalog)
+        if side is not None:
+            own = [e for e in entries if (e.changes if name == LOG else e.quarantine)]
+            reached[name] = _drain_into(engine, side, own)
+    return reached
+
+
+def _drain_into(engine: Engine, side: SideTable, entries: list[OutboxEntry]) -> int:
+    failures = 0
+    while True:
+        attempt = Attempt(engine, side.id)
+        have = _logged(attempt, side)
+        todo = [entry for entry in entries if entry.changeset > have]
+        if not todo:
+            return have
+        entry = todo[0]
+        if side.property == LOG and entry.after != have:
+            raise LogGap(str(side.id), have, entry.changeset)
+        try:
+            _append(attempt, side, entry, have)
+        except SwapFailed as error:
+            # Perhaps it landed, perhaps somebody else was faster: the side table tells.
+            failures += 1
+            if failures == _TRIES:
+                raise SideTableLost(str(side.id), str(error)) from error
+
+
+def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, have: int) -> None:
+    names = _names(side, entry)
+    for name, _ in names:
+        if not exists(side.place(name)):
+            raise SideTableLost(str(side.id), f"the staged file {name} of changeset {entry.changeset} is gone")
+    staged = attempt.adopt([(side.place(name), size) for name, size in names])
+    summary = {"esker.changeset": str(entry.changeset), "esker.snapshot": str(entry.snapshot)}
+    snapshot, sequence = attempt.append(staged, summary)
+    at = {"snapshot": snapshot, "sequence": sequence}
+    properties = {LOGGED: str(entry.changeset), _LOGGED_AT: _text(at)}
+    if side.property == LOG and entry.after != entry.changeset - 1:
+        gaps = json.loads(attempt.properties.get(_GAPS, "[]"))
+        properties[_GAPS] = _text([*gaps, [have + 1, entry.changeset - 1]])
+    attempt.set(properties)
+    attempt.swap()
+
+
+def _names(side: SideTable, entry: OutboxEntry) -> tuple[Place, ...]:
+    if side.property == QUARANTINE:
+        return entry.quarantine
+    if isinstance(entry.changes, str):
+        return _places(json.loads(read_bytes(side.place(entry.changes))))
+    return entry.changes
+
+
+def _logged(attempt: Attempt, side: SideTable) -> int:
+    """Return the last changeset in a side table, after a look at whether it is the one we know."""
+    if attempt.uuid != side.uuid:
+        raise SideTableForeign(str(side.id))
+    at = attempt.properties.get(_LOGGED_AT)
+    if at is not None:
+        known = json.loads(at)
+        if attempt.descends(known["snapshot"], known["sequence"]) is False:
+            raise SideTableForeign(str(side.id))
+    return int(attempt.properties.get(LOGGED, "0"))
+
+
+def _places(files: Iterable[Any]) -> tuple[Place, ...]:
+    return tuple((str(name), int(size)) for name, size in files)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

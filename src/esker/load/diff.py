@@ -1,0 +1,98 @@
+"""What happens to a row: the state table of keyed modes, once, as SQL that both lanes run.
+
+The small lane runs it in DuckDB, the large lane in Spark; only what both understand alike is used. A
+row's content takes no part in it: key, order value, hash and the mark of a delete decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Outcome = Literal["insert", "update", "delete", "undelete", "touch", "unchanged", "stale", "ignored"]
+
+WRITTEN: tuple[Outcome, ...] = ("insert", "update", "undelete", "touch")
+"""Outcomes that write the incoming row."""
+LOGGED: tuple[Outcome, ...] = ("insert", "update", "delete", "undelete")
+"""Outcomes that are changes: they stand in the change log."""
+REPLACED: tuple[Outcome, ...] = ("update", "undelete", "touch", "delete")
+"""Outcomes that take the stored row away, or put another one in its place."""
+
+
+@dataclass(frozen=True)
+class KeyRules:
+    """How a keyed pipeline compares rows."""
+
+    key: tuple[str, ...]
+    order_by: str | None = None
+    deleted_column: str | None = None
+    """The column that marks soft deletes; None where deletes are hard."""
+    ignored: tuple[str, ...] = ()
+    """Columns that do not count for the hash."""
+    touches: bool = True
+    """Store a newer order value although the content is the same."""
+    only_inserts: bool = False
+    """Known keys are left as they are."""
+
+    def hashed(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns whose content counts."""
+        out = {name.lower() for name in self.ignored}
+        out |= {name.lower() for name in (self.order_by, self.deleted_column) if name}
+        return tuple(name for name in columns if name.lower() not in out)
+
+
+def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...]) -> str:
+    """Return a query for the newest version of each key; ties go to the last arrival.
+
+    `incoming` has columns k0…, `ord`, `del` and those of `arrival`. A delete without an order value
+    is as new as the newest row of its batch.
+    """
+    keys = ", ".join(f"k{index}" for index in range(len(rules.key)))
+    latest = ", ".join(f"{column} DESC" for column in arrival)
+    return f"""
+        SELECT * FROM (
+          SELECT *, row_number() OVER (
+            PARTITION BY {keys} ORDER BY eff DESC NULLS LAST, {latest}) AS place
+          FROM (SELECT *, CASE WHEN del AND ord IS NULL THEN max(ord) OVER () ELSE ord END AS eff
+                FROM {incoming}) AS dated) AS placed
+        WHERE place = 1"""
+
+
+def stored_sql(stored: str) -> str:
+    """Return a query for the version of each key that counts, and how many live rows the key has.
+
+    `stored` has columns `row` (the winner that it meets), `s_deleted`, `s_order`, `s_hash`, `file`, `pos`.
+    """
+    return f"""
+        SELECT * FROM (
+          SELECT *, row_number() OVER (
+            PARTITION BY "row" ORDER BY s_deleted, s_order DESC NULLS LAST, file DESC, pos DESC) AS version,
+            count(*) OVER (PARTITION BY "row") AS copies
+          FROM {stored}) AS versions
+        WHERE version = 1"""
+
+
+def outcome_sql(rules: KeyRules) -> str:
+    """Return the expression for a row's outcome.
+
+    It sees `stored` (the key has a row), `s_deleted`, `s_order`, `s_hash`, the incoming `del`, `ord`,
+    `eff`, `hash`, and `forgotten` (the order value of a remembered delete of a key without a row).
+    """
+    older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL)"
+    newer = "coalesce(eff > s_order, eff IS NOT NULL AND s_order IS NULL)"
+    if not rules.order_by:
+        older, newer = "false", "false"
+    revived = newer if rules.order_by else "true"
+    known = "WHEN stored THEN 'ignored'" if rules.only_inserts else ""
+    touched = f"WHEN NOT s_deleted AND {newer} THEN 'touch'" if rules.touches else ""
+    return f"""CASE
+        WHEN NOT stored AND del THEN 'ignored'
+        WHEN NOT stored AND forgotten IS NOT NULL AND NOT coalesce(ord > forgotten, false) THEN 'stale'
+        WHEN NOT stored THEN 'insert'
+        {known}
+        WHEN {older} AND NOT (del AND ord IS NULL) THEN 'stale'
+        WHEN del AND NOT s_deleted THEN 'delete'
+        WHEN NOT del AND NOT s_deleted AND (s_hash IS NULL OR s_hash <> hash) THEN 'update'
+        {touched if not rules.only_inserts else ""}
+        WHEN NOT del AND s_deleted AND {revived} THEN 'undelete'
+        ELSE 'unchanged' END"""
