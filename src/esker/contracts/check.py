@@ -31,11 +31,18 @@ BAD = "_esker_bad"
 _SHOWN_CHARACTERS = 200
 
 
-def fit(frame: DataFrame, columns: tuple[Column, ...], *, malformed: str, origin: str) -> DataFrame:
+def fit(
+    frame: DataFrame,
+    columns: tuple[Column, ...],
+    *,
+    malformed: str,
+    origin: str,
+    keep: tuple[str, ...] = (),
+) -> DataFrame:
     """Return the frame's rows as these columns, with BAD beside them where a row can be bad at all.
 
     `malformed` names the column that holds a record which no parser could read, `origin` the one that
-    says where the row came from; a frame may lack the first.
+    says where the row came from; a frame may lack the first. Columns of `keep` are carried along.
     """
     sent = columns_from_json(frame.schema.jsonValue())
     fitted: list[Expression] = []
@@ -65,7 +72,7 @@ def fit(frame: DataFrame, columns: tuple[Column, ...], *, malformed: str, origin
         # The file's name is put in front for bad rows only: cutting it from the path costs time.
         told = F.concat(F.element_at(F.split(F.col(origin), "/"), -1), F.lit(": "), reason)
         fitted.append(F.when(reason.isNotNull(), told).alias(BAD))
-    return frame.select(*fitted)
+    return frame.select(*fitted, *keep)
 
 
 def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:
