@@ -353,10 +353,10 @@ class ClusterWithoutRoom(EngineError):
     code = "ESK-ENGINE-014"
     exit_status = 4
 
-    def __init__(self, master: str, seconds: float, log: str) -> None:
+    def __init__(self, master: str, seconds: int, log: str) -> None:
         super().__init__(
             f'Spark cluster "{master}" has no room for a task',
-            reason=f"One small job was not done after {seconds:g} seconds (details: {log}).",
+            reason=f"One small job was not done after {seconds} seconds (details: {log}).",
             remedy="Start workers, wait for other applications to end, or ask for less with "
             "spark: {conf: {spark.cores.max: …, spark.executor.memory: …}} in esker.yml.\n"
             "If the cluster is only slow to give room: esker doctor --patience SECONDS",

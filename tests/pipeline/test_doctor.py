@@ -15,6 +15,7 @@ from tests.command import esker
 from tests.engine.jar_cache import prepare_cache
 from tests.folder import SPARK, Folder
 from tests.servers.ports import free_port
+from tests.servers.spark_cluster import running_cluster
 
 Checks = dict[str, dict[str, Any]]
 
@@ -56,6 +57,7 @@ def test_a_healthy_project(tmp_path: Path) -> None:
         "jars",
         "store of lake",
         "spark",
+        "spark job",
         "catalog lake",
     ]
 
@@ -165,6 +167,23 @@ def test_a_cluster_does_not_answer(tmp_path: Path) -> None:
     assert_only("spark", "ESK-ENGINE-009", checks)
     assert master in checks["spark"]["detail"]
     assert "catalog lake" not in checks
+
+
+@pytest.mark.process
+@pytest.mark.server
+def test_a_cluster_has_no_room(tmp_path: Path) -> None:
+    """A master without workers takes the application and never works on it: the doctor does not wait."""
+    with running_cluster(tmp_path, workers=0) as cluster:
+        conf = {**SPARK["conf"], "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        spark = {"master": cluster.master, "driver_memory": "1g", "conf": conf}
+        folder = Folder(tmp_path / "project", spark=spark)
+        answer = esker(folder.path, "doctor", "--json", "--patience", "4")
+    checks = by_name(answer.document)
+    assert answer.status == 1
+    assert_only("spark job", "ESK-ENGINE-014", checks)
+    assert "not done after 4 seconds" in checks["spark job"]["detail"]
+    assert "Start workers" in checks["spark job"]["remedy"]
+    assert checks["catalog lake"]["ok"]
 
 
 @pytest.mark.process

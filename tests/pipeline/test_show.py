@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from typer.testing import CliRunner
 
+from esker.cli.main import app
 from esker.errors import InvalidFilter, TableNotFound
 from tests.folder import Folder
 
@@ -124,8 +126,23 @@ def test_unknown_table_names_those_that_are_there(sales: Folder) -> None:
 
 def test_peek_shows_rows_and_loads_nothing(sales: Folder) -> None:
     """Rows come from the source, loaded or not; the ledger does not move."""
-    sales.write_csv("landing/0.csv", ["id", "day"], [(9, "2026-05-05")])
+    sales.write_csv("landing/0 new.csv", ["id", "day"], [(9, "2026-05-05")])
     peeked = sales.open().peek("sales", limit=1)
     assert peeked.columns == ("id", "day")
     assert peeked.rows == [{"id": "9", "day": "2026-05-05"}]
+    assert (peeked.origins, peeked.whole) == (("0 new.csv",), "2 files")
     assert sales.run().rows.inserted == 1
+
+
+def test_peek_says_that_there_is_more(sales: Folder) -> None:
+    """People are told which file the rows come from, and how many there are."""
+    sales.write_csv("landing/b.csv", ["id", "day", "note"], [(9, "2026-05-05", "")])
+    shown = CliRunner().invoke(app, ["peek", "sales", "--project", str(sales.path)]).stdout
+    assert shown.splitlines()[-1] == "from a.csv; the source has 2 files"
+    sales.write("landing/0.csv", "id,day,note\n")
+    shown = CliRunner().invoke(app, ["peek", "sales", "--project", str(sales.path)]).stdout
+    assert shown == "no rows here; the source has 3 files\n"
+    for file in sales.path.glob("landing/*.csv"):
+        file.unlink()
+    shown = CliRunner().invoke(app, ["peek", "sales", "--project", str(sales.path)]).stdout
+    assert shown == "no rows here; the source has nothing\n"

@@ -1,4 +1,4 @@
-"""A real Spark cluster on this machine: one master and two workers, from PySpark's own jars."""
+"""A real Spark cluster on this machine: one master and some workers, from PySpark's own jars."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ class SparkCluster:
 
 
 @contextmanager
-def running_cluster(folder: Path, **environment: str) -> Iterator[SparkCluster]:
+def running_cluster(folder: Path, workers: int = WORKERS, **environment: str) -> Iterator[SparkCluster]:
     """Start a cluster whose logs and work lie in a folder. The environment is that of its workers."""
-    port, web_port, *worker_ports = free_ports(2 + 2 * WORKERS)
+    port, web_port, *worker_ports = free_ports(2 + 2 * workers)
     cluster = SparkCluster(port, web_port, folder)
     with ExitStack() as stack:
         master = ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web_port)]
         stack.enter_context(_daemon(master, folder / "master.log", {}))
         wait_until(lambda: bool(cluster.status()), "Spark's master")
-        for number in range(WORKERS):
+        for number in range(workers):
             own_port, own_web_port = worker_ports[2 * number : 2 * number + 2]
             worker = ["worker.Worker", "--host", "127.0.0.1", "--port", str(own_port)]
             worker += ["--webui-port", str(own_web_port), "--cores", "1", "--memory", "1g"]
             worker += ["--work-dir", str(folder / f"worker-{number}"), cluster.master]
             stack.enter_context(_daemon(worker, folder / f"worker-{number}.log", environment))
-        wait_until(lambda: cluster.status().get("aliveworkers") == WORKERS, "Spark's workers")
+        wait_until(lambda: cluster.status().get("aliveworkers") == workers, "Spark's workers")
         yield cluster
 
 

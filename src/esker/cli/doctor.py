@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from esker.cli.options import EnvOption, JsonOption, ProjectOption
 
 
-def doctor(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOption = False) -> None:
+def doctor(
+    patience: Annotated[
+        int, typer.Option("--patience", min=1, help="Seconds that Spark gets for a first small job.")
+    ] = 60,
+    project: ProjectOption = None,
+    env: EnvOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Check Java, Spark, jars, state database, catalogs and stores; say how to mend what fails."""
     from esker.cli.output import print_json, say
     from esker.project import load_project
@@ -18,7 +26,7 @@ def doctor(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOp
     from esker.pipeline.doctor import examine
 
     findings = []
-    for finding in examine(found):
+    for finding in examine(found, patience):
         findings.append(finding)
         if not as_json:
             say(f"{'ok  ' if finding.ok else 'FAIL'} {finding.check}: {finding.detail}")

@@ -19,7 +19,9 @@ def peek(
     found = open_project(project, env, [pipeline]).peek(pipeline, limit)
     if as_json:
         print_json(found.as_json())
-    elif not found.rows:
-        say("the source has no rows")
-    else:
+        return
+    if found.rows:
         print_rows(found.columns, found.rows)
+        say(f"from {', '.join(found.origins)}; the source has {found.whole}")
+    else:
+        say(f"no rows here; the source has {found.whole}")

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from esker.engine.pins import check_spark
 from esker.errors import (
     CatalogUnreachable,
     ClusterUnreachable,
+    ClusterWithoutRoom,
     JarNotLoaded,
     SecretOnCommandLine,
     StoreNotWritable,
@@ -80,6 +82,28 @@ class Engine:
         thread = threading.Thread(target=context.cancelAllJobs, name="esker-cancel", daemon=True)
         thread.start()
         thread.join(timeout=10)
+
+    def try_job(self, patience: int) -> None:
+        """Run one task, or raise ClusterWithoutRoom when it is not done after `patience` seconds.
+
+        Spark itself waits for executors without end, and says so only in its log.
+        """
+        done: Future[int] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(self.spark.range(1).count())
+            except Exception as error:
+                done.set_exception(error)
+
+        threading.Thread(target=work, name="esker-job", daemon=True).start()
+        master = self.project.spark.master
+        try:
+            with explained("a small job failed", self.log, master=master):
+                done.result(patience)
+        except TimeoutError:
+            self.cancel()
+            raise ClusterWithoutRoom(master, patience, str(self.log)) from None
 
     def open_catalog(self, name: str) -> None:
         """Make sure that a catalog answers and its folders can be written.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,10 +38,10 @@ class Finding:
         return {"check": self.check, "ok": self.ok, "detail": self.detail, "remedy": self.remedy}
 
 
-def examine(project: Project) -> Iterator[Finding]:
+def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
     """Check Python, Java, PySpark, jars, state database, Spark, catalogs and stores, in this order.
 
-    What depends on a failed piece is not tried.
+    What depends on a failed piece is not tried. Spark gets `patience` seconds for a first small job.
     """
     yield Finding("python", True, platform.python_version())
     basis = [
@@ -66,6 +67,7 @@ def examine(project: Project) -> Iterator[Finding]:
     engines: list[Engine] = []
     yield _checked("spark", lambda: _spark(project, engines))
     for engine in engines:
+        yield _checked("spark job", partial(_job, engine, patience))
         for name in usable:
             yield _checked(f"catalog {name}", partial(_catalog, engine, name))
 
@@ -94,6 +96,12 @@ def _spark(project: Project, engines: list[Engine]) -> str:
     engine = Engine.start(project)
     engines.append(engine)
     return f"{engine.spark.version} on {engine.spark.sparkContext.master}"
+
+
+def _job(engine: Engine, patience: int) -> str:
+    started = time.monotonic()
+    engine.try_job(patience)
+    return f"one task done after {time.monotonic() - started:.1f} s"
 
 
 def _catalog(engine: Engine, name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from esker.engine.failures import explained
 from esker.engine.session import Engine
@@ -20,12 +21,18 @@ class Peeked:
     pipeline: str
     columns: tuple[str, ...]
     rows: list[Mapping[str, Any]]
+    origins: tuple[str, ...]
+    """Where these rows come from, such as a file's name: mostly a small part of what is there."""
+    whole: str
+    """All that is there now, loaded or not, in words: `3 files`."""
 
     def as_json(self) -> dict[str, Any]:
         return {
             "pipeline": self.pipeline,
             "columns": list(self.columns),
             "rows": [dict(r) for r in self.rows],
+            "origins": list(self.origins),
+            "whole": self.whole,
         }
 
 
@@ -34,8 +41,15 @@ def peek(engine: Engine, name: str, limit: int = 10) -> Peeked:
     source = open_reader(engine, name)
     piece = source.newest()
     if piece is None:
-        return Peeked(name, (), [])
+        return Peeked(name, (), [], (), "nothing")
     columns = source.sent([piece]).columns
     with explained("cannot read the source", engine.log, reads_source=True):
-        rows = source.read(piece, columns).drop(MALFORMED, ORIGIN).limit(limit).collect()
-    return Peeked(name, tuple(column.name for column in columns), [as_mapping(row) for row in rows])
+        found = source.read(piece, columns).drop(MALFORMED).limit(limit).collect()
+    rows = [dict(as_mapping(row)) for row in found]
+    origins = dict.fromkeys(_named(row.pop(ORIGIN)) for row in rows)
+    whole = ", ".join(each.summary for each in source.plan(None))
+    return Peeked(name, tuple(column.name for column in columns), list(rows), tuple(origins), whole)
+
+
+def _named(origin: str) -> str:
+    return unquote(origin.rpartition("/")[2])
