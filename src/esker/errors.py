@@ -579,13 +579,23 @@ class FileChangedWhileReading(SourceError):
 
 
 class SourceMalformed(SourceError):
-    """A file's structure (header, footer) makes no sense."""
+    """A file's structure (header, footer, lines, quotes) makes no sense, or cannot be read exactly."""
 
     code = "ESK-SOURCE-005"
     exit_status = 3
 
     def __init__(self, path: str, why: str, remedy: str = "Repair the file or move it away.") -> None:
         super().__init__(f'file "{path}" is malformed', reason=why, remedy=remedy)
+
+
+class ColumnRefused(SourceError):
+    """A column of a file cannot be loaded without loss: its name, its type, or other files' types."""
+
+    code = "ESK-SOURCE-006"
+    exit_status = 3
+
+    def __init__(self, path: str, column: str, why: str, remedy: str) -> None:
+        super().__init__(f'column "{column}" of file "{path}" cannot be loaded', reason=why, remedy=remedy)
 
 
 # --- contracts: exit status 3 --------------------------------------------------------------------
@@ -608,7 +618,8 @@ class BadRows(ContractError):
         super().__init__(
             f'pipeline "{pipeline}": {count} of {read} rows do not fit the columns',
             reason="For example: " + "; ".join(examples) + ". The batch was not published.",
-            remedy="Correct the file, or declare the column with a type that fits (columns: in esker.yml).",
+            remedy="Correct the file, or what esker.yml says of it: types (columns:), or how it is written "
+            "(source: delimiter, quote, multi_line, encoding).",
         )
 
 
@@ -652,14 +663,14 @@ class NoColumns(ContractError):
 
 
 class ReservedName(ContractError):
-    """A source sends a column whose name belongs to Esker."""
+    """A source sends a column whose name belongs to Esker or to Iceberg."""
 
     code = "ESK-CONTRACT-006"
 
-    def __init__(self, table: str, column: str) -> None:
+    def __init__(self, table: str, column: str, why: str) -> None:
         super().__init__(
             f'the source of table "{table}" sends a column "{column}"',
-            reason="Names that begin with _esker_ are reserved for Esker's own columns.",
+            reason=f"{why[0].upper()}{why[1:]}.",
             remedy="Rename the column in the source.",
         )
 
@@ -674,6 +685,33 @@ class ChangeNotApplied(ContractError):
             f'pipeline "{pipeline}" waits for a change of its table',
             reason="; ".join(changes) + ". The pipeline says evolution: freeze.",
             remedy=f"Look at it and apply it: esker plan {pipeline} --apply",
+        )
+
+
+class UnsuitableKey(ContractError):
+    """A column that `key`, `order_by` or `deleted_column` names is not there, or cannot serve as such."""
+
+    code = "ESK-CONTRACT-007"
+
+    def __init__(self, table: str, role: str, column: str, why: str, fitting: Sequence[str]) -> None:
+        super().__init__(
+            f'column "{column}" cannot be {role} of table "{table}": {why}',
+            reason="Rows are compared by exact values: texts, whole numbers, decimals, dates and times.",
+            remedy=f"Name one of: {', '.join(fitting) or 'none would do'}.",
+        )
+
+
+class UnsuitableData(ContractError):
+    """Rows that a program handed over cannot be understood."""
+
+    code = "ESK-CONTRACT-008"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "the rows that were handed over cannot be read",
+            reason=why,
+            remedy="Hand over a Spark DataFrame, an Arrow table, or dictionaries whose values have one type "
+            "per column.",
         )
 
 

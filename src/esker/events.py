@@ -18,8 +18,12 @@ class Step(StrEnum):
     READ = "read"
     STAGED = "staged"
     RECORDED = "recorded"
+    LOCATED = "located"
+    WRITTEN = "written"
     BEFORE_COMMIT = "before_commit"
     AFTER_COMMIT = "after_commit"
+    BEFORE_LOG = "before_log"
+    LOGGED = "logged"
     FINISHED = "finished"
 
 

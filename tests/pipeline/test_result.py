@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.errors import BadRows, EskerError, Fenced, SourceNotFound
-from esker.pipeline.result import RowCounts, RunReport, RunResult, Status
+from esker.load.counts import RowCounts
+from esker.pipeline.result import RunReport, RunResult, Status
 
 COUNTS = st.builds(RowCounts, **{field.name: st.integers(0, 10**9) for field in fields(RowCounts)})
 CONTRACT = BadRows("sales", 1, 2, ["x"])

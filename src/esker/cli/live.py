@@ -15,8 +15,12 @@ _WORDS = {
     Step.READ: "reading",
     Step.STAGED: "staged",
     Step.RECORDED: "recorded",
+    Step.LOCATED: "compared",
+    Step.WRITTEN: "written",
     Step.BEFORE_COMMIT: "publishing",
     Step.AFTER_COMMIT: "published",
+    Step.BEFORE_LOG: "logging changes",
+    Step.LOGGED: "changes logged",
 }
 
 

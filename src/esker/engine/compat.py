@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,3 +25,29 @@ def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
 def try_cast(value: Column, kind: str) -> Column:
     """Return a value as another type; null where it is none (Spark ≥ 4.0)."""
     return value.try_cast(kind)
+
+
+def is_valid_utf8(text: Column) -> Column:
+    """Tell whether the bytes of a text are UTF-8 (Spark ≥ 4.0)."""
+    return F.is_valid_utf8(text)
+
+
+def make_valid_utf8(text: Column) -> Column:
+    """Return a text with U+FFFD in place of bytes that are no UTF-8 (Spark ≥ 4.0)."""
+    return F.make_valid_utf8(text)
+
+
+def parsed_json(text: Column) -> Column:
+    """Return JSON as a variant; null where it is none, or names a key of an object twice (Spark ≥ 4.0)."""
+    return F.try_parse_json(text)
+
+
+def part_of_json(variant: Column, path: str) -> Column:
+    """Return what stands at a path of a variant, as text; null where nothing does (Spark ≥ 4.0)."""
+    return F.try_variant_get(variant, path, "string")
+
+
+def arrow_schema_as_spark(schema: pa.Schema) -> dict[str, Any]:
+    """Return an Arrow schema as the JSON value of Spark's (its private module, the same since 3.3)."""
+    value: dict[str, Any] = from_arrow_schema(schema).jsonValue()
+    return value

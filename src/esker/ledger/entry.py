@@ -28,7 +28,8 @@ _Kind = TypeVar("_Kind")
 class LedgerEntry:
     """A pipeline's last publish into a table."""
 
-    position: Position
+    position: Position | None
+    """Null after rows that were handed over: the source has not been read yet."""
     changeset: int
     run: str
     writer: str

@@ -8,7 +8,7 @@ in the order of the changesets, each once: these tables say in their own propert
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,12 +42,15 @@ class OutboxEntry:
     after: int
     """The changeset before it in the log: the one before, unless there is a gap."""
     snapshot: SnapshotId
-    changes: tuple[Place, ...] | str
-    """Names below the log's location with their sizes, or the name of a file that lists them."""
+    changes: tuple[Place, ...] | str | None
+    """Names below the log's location with their sizes, or the name of a file that lists them; None when
+    the changeset is not logged."""
     quarantine: tuple[Place, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = {"n": self.changeset, "s": self.snapshot, "f": self.changes}
+        document: dict[str, Any] = {"n": self.changeset, "s": self.snapshot}
+        if self.changes is not None:
+            document["f"] = self.changes
         if self.after != self.changeset - 1:
             document["a"] = self.after
         if self.quarantine:
@@ -57,12 +60,12 @@ class OutboxEntry:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> OutboxEntry:
         number = document["n"]
-        files = document["f"]
+        files = document.get("f")
         return cls(
             changeset=number,
             after=document.get("a", number - 1),
             snapshot=document["s"],
-            changes=files if isinstance(files, str) else _places(files),
+            changes=_places(files) if isinstance(files, list) else files,
             quarantine=_places(document.get("q", ())),
         )
 
@@ -132,26 +135,29 @@ def outbox_property(entries: Iterable[OutboxEntry]) -> dict[str, str]:
     return {OUTBOX: _text([entry.as_json() for entry in entries])}
 
 
-def drain(engine: Engine, table: TableId, properties: Mapping[str, str] | None = None) -> dict[str, int]:
+def drain(engine: Engine, table: TableId, *, before: Callable[[], None] = lambda: None) -> dict[str, int]:
     """Append what the outbox holds and the side tables lack; return how far each side table is.
+
+    `before` is called before each append.
 
     Safe to call by anybody at any time. Raises LogGap, SideTableForeign or SideTableLost when a side
     table is not as it was left, and the errors of a store or catalog that cannot be written.
     """
-    if properties is None:
-        # The table first, then its side tables: the other way round would see gaps that are none.
-        properties = Attempt(engine, table).properties
+    # The table first, then its side tables: the other way round would see gaps that are none.
+    properties = Attempt(engine, table).properties
     entries = read_outbox(properties)
     reached = {}
     for name in (LOG, QUARANTINE):
         side = SideTable.registered(properties, name, table.catalog)
         if side is not None:
-            own = [e for e in entries if (e.changes if name == LOG else e.quarantine)]
-            reached[name] = _drain_into(engine, side, own)
+            own = [e for e in entries if (e.changes is not None if name == LOG else e.quarantine)]
+            reached[name] = _drain_into(engine, side, own, before)
     return reached
 
 
-def _drain_into(engine: Engine, side: SideTable, entries: list[OutboxEntry]) -> int:
+def _drain_into(
+    engine: Engine, side: SideTable, entries: list[OutboxEntry], before: Callable[[], None]
+) -> int:
     failures = 0
     while True:
         attempt = Attempt(engine, side.id)
@@ -163,7 +169,7 @@ def _drain_into(engine: Engine, side: SideTable, entries: list[OutboxEntry]) -> 
         if side.property == LOG and entry.after != have:
             raise LogGap(str(side.id), have, entry.changeset)
         try:
-            _append(attempt, side, entry, have)
+            _append(attempt, side, entry, have, before)
         except SwapFailed as error:
             # Perhaps it landed, perhaps somebody else was faster: the side table tells.
             failures += 1
@@ -171,11 +177,15 @@ def _drain_into(engine: Engine, side: SideTable, entries: list[OutboxEntry]) -> 
                 raise SideTableLost(str(side.id), str(error)) from error
 
 
-def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, have: int) -> None:
+def _append(
+    attempt: Attempt, side: SideTable, entry: OutboxEntry, have: int, before: Callable[[], None]
+) -> None:
     names = _names(side, entry)
     for name, _ in names:
         if not exists(side.place(name)):
-            raise SideTableLost(str(side.id), f"the staged file {name} of changeset {entry.changeset} is gone")
+            raise SideTableLost(
+                str(side.id), f"the staged file {name} of changeset {entry.changeset} is gone"
+            )
     staged = attempt.adopt([(side.place(name), size) for name, size in names])
     summary = {"esker.changeset": str(entry.changeset), "esker.snapshot": str(entry.snapshot)}
     snapshot, sequence = attempt.append(staged, summary)
@@ -185,6 +195,7 @@ def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, have: int) ->
         gaps = json.loads(attempt.properties.get(_GAPS, "[]"))
         properties[_GAPS] = _text([*gaps, [have + 1, entry.changeset - 1]])
     attempt.set(properties)
+    before()
     attempt.swap()
 
 
@@ -193,7 +204,7 @@ def _names(side: SideTable, entry: OutboxEntry) -> tuple[Place, ...]:
         return entry.quarantine
     if isinstance(entry.changes, str):
         return _places(json.loads(read_bytes(side.place(entry.changes))))
-    return entry.changes
+    return entry.changes or ()
 
 
 def _logged(attempt: Attempt, side: SideTable) -> int:

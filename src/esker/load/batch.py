@@ -1,10 +1,12 @@
-"""One batch on its way into a table: read, checked and staged, not yet visible."""
+"""One batch on its way into a table: what a mode is given, and rows staged as files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import duckdb
+import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -16,6 +18,10 @@ from esker.engine.machine import cores
 from esker.engine.progress import watched
 from esker.engine.session import Engine
 from esker.errors import BadRows
+from esker.events import Step
+from esker.ledger.change_log import ChangeLog
+from esker.ledger.quarantine import Quarantine
+from esker.project.pipelines import Pipeline
 from esker.project.types import Column
 from esker.sources import MALFORMED, ORIGIN
 
@@ -23,29 +29,48 @@ _TARGET_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class StagedBatch:
-    """The files of a batch, and how many rows were read for it."""
+class Batch:
+    """The rows of one slice, not yet checked."""
 
-    files: StagedFiles
-    rows_read: int
+    id: str
+    """Names its staging; unique to this try."""
+    slice: str
+    """Names the slice, in every try."""
+    frame: Callable[[], DataFrame]
+    """Reads them with Spark."""
+    arrow: pa.Table | None
+    """The rows, when they are in this process already."""
+    columns: tuple[Column, ...]
+    """The table's columns, without Esker's own."""
+    sent: tuple[str, ...]
+    """The columns that the source sends."""
+    bytes: int
+    progress: Callable[[int, int], None]
 
 
-def stage_batch(
-    engine: Engine,
-    table: TableId,
-    frame: DataFrame,
-    columns: tuple[Column, ...],
-    *,
-    pipeline: str,
-    batch: str,
-    source_bytes: int,
-    progress: Callable[[int, int], None],
-) -> StagedBatch:
-    """Check a frame's rows and write them as files of the table, in one pass.
+@dataclass(frozen=True)
+class Loading:
+    """What all batches of one run of one pipeline share."""
+
+    engine: Engine
+    name: str
+    pipeline: Pipeline
+    table: TableId
+    run: str
+    log: ChangeLog | None = None
+    quarantine: Callable[[], Quarantine] | None = None
+    """Opens the quarantine, and makes it when there is none."""
+    reached: Callable[[Step], None] = lambda step: None
+    connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
+
+
+def stage_rows(loading: Loading, batch: Batch) -> StagedFiles:
+    """Check a batch's rows and write them as files of the table, in one pass.
 
     Raises BadRows when a row does not fit; the files are removed then.
     """
-    checked = fit(frame, columns, malformed=MALFORMED, origin=ORIGIN)
+    engine = loading.engine
+    checked = fit(batch.frame(), batch.columns, malformed=MALFORMED, origin=ORIGIN)
     counted = {"read": F.count(F.lit(1))}
     if BAD in checked.columns:
         # Two examples are enough to see what is wrong, and cost no memory.
@@ -55,15 +80,15 @@ def stage_batch(
     if BAD in checked.columns:
         # Bad rows are counted, then left out: a null in a required column would end the whole job.
         rows = rows.where(F.col(BAD).isNull()).drop(BAD)
-    with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, progress):
-        staged = stage(engine, table, _packed(rows, engine, source_bytes), batch)
+    with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, batch.progress):
+        staged = stage(engine, loading.table, _packed(rows, engine, batch.bytes), batch.id)
     counts = seen.get
     if counts.get("bad"):
         discard(engine, staged)
         examples = list(dict.fromkeys((counts["first"], counts["last"])))
-        raise BadRows(pipeline, counts["bad"], counts["read"], examples)
+        raise BadRows(loading.name, counts["bad"], counts["read"], examples)
     # The files tell how many rows there are; a count made on the way may count a repeated task twice.
-    return StagedBatch(staged, staged.rows)
+    return staged
 
 
 def _packed(frame: DataFrame, engine: Engine, source_bytes: int) -> DataFrame:

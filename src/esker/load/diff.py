@@ -52,22 +52,22 @@ def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...]) -> str
     return f"""
         SELECT * FROM (
           SELECT *, row_number() OVER (
-            PARTITION BY {keys} ORDER BY eff DESC NULLS LAST, {latest}) AS place
+            PARTITION BY {keys} ORDER BY eff DESC NULLS LAST, {latest}) AS version
           FROM (SELECT *, CASE WHEN del AND ord IS NULL THEN max(ord) OVER () ELSE ord END AS eff
-                FROM {incoming}) AS dated) AS placed
-        WHERE place = 1"""
+                FROM {incoming}) AS dated) AS versiond
+        WHERE version = 1"""
 
 
 def stored_sql(stored: str) -> str:
     """Return a query for the version of each key that counts, and how many live rows the key has.
 
-    `stored` has columns `row` (the winner that it meets), `s_deleted`, `s_order`, `s_hash`, `file`, `pos`.
+    `stored` has columns `winner` (the row that it meets), `s_deleted`, `s_order`, `s_hash`, `file`, `pos`.
     """
     return f"""
         SELECT * FROM (
           SELECT *, row_number() OVER (
-            PARTITION BY "row" ORDER BY s_deleted, s_order DESC NULLS LAST, file DESC, pos DESC) AS version,
-            count(*) OVER (PARTITION BY "row") AS copies
+            PARTITION BY winner ORDER BY s_deleted, s_order DESC NULLS LAST, file DESC, pos DESC) AS version,
+            count(*) OVER (PARTITION BY winner) AS copies
           FROM {stored}) AS versions
         WHERE version = 1"""
 

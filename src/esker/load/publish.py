@@ -1,4 +1,4 @@
-"""Publish a staged batch: data, ledger and head in one compare-and-swap of the table.
+"""Publish a batch: data, ledger, head and outbox in one compare-and-swap of the table.
 
 A batch becomes visible here and nowhere else. A stop before the swap leaves files that nothing refers
 to; a stop after it leaves a finished batch, which the next run finds in the ledger. Whatever the catalog
@@ -8,20 +8,57 @@ answers, also when it does not answer: the ledger is read again before anything 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 from uuid import uuid4
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
-from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
 from esker.errors import EskerError, Fenced, PublishConflict, PublishUnknown, SchemaMoved
 from esker.ledger.entry import Head, LedgerEntry, Position, as_properties, read_entry, read_head
+from esker.ledger.outbox import (
+    LOG,
+    QUARANTINE,
+    OutboxEntry,
+    Place,
+    SideTable,
+    check_room,
+    outbox_property,
+    read_outbox,
+)
+from esker.load.counts import RowCounts
 from esker.load.standing import check_descent
 
 _TRIES = 30
 _LONGEST_WAIT = 2.0
+
+
+@dataclass(frozen=True)
+class Made:
+    """A batch as it was made ready for one attempt: files, and how they enter the table."""
+
+    commit: Callable[[Attempt, Mapping[str, str]], tuple[SnapshotId, int]]
+    counts: RowCounts
+    bytes: int
+    changes: tuple[Place, ...] | str | None = None
+    """Staged files of the change log; None when changes are not logged."""
+    quarantine: tuple[Place, ...] = ()
+    """Staged files of the quarantine."""
+    is_change: bool = True
+    """False for a batch that only moves the position: it gets no changeset number."""
+
+
+class Change(Protocol):
+    """A batch on its way. It is made ready for each attempt anew, until one lands."""
+
+    @property
+    def columns(self) -> tuple[str, int]:
+        """Uuid and schema id of the table that its rows were prepared for."""
+
+    def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
+        """Write what the attempt shall commit; only counts when there is nothing to commit."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +68,8 @@ class Published:
     snapshot: SnapshotId
     changeset: int
     entry: LedgerEntry
+    counts: RowCounts
+    bytes: int
 
 
 @dataclass
@@ -46,21 +85,26 @@ class Publisher:
     pipeline: str
     source: str
     run: str
+    log: SideTable | None = None
+    quarantine: SideTable | None = None
     writer: str = field(default_factory=lambda: str(uuid4()))
+    logged: dict[str, int] = field(default_factory=dict)
+    """How far the side tables are known to be."""
     _epoch: int | None = None
 
     def publish(
         self,
-        staged: StagedFiles,
+        change: Change,
         planned: LedgerEntry | None,
-        position: Position,
+        position: Position | None,
         before_swap: Callable[[], None],
-    ) -> Published:
+    ) -> Published | RowCounts:
         """Make a batch visible. `planned` is the entry that its slice was planned from.
 
-        Raises Fenced, SchemaMoved, TableRewound, PublishConflict or PublishUnknown.
+        Returns only counts when there was nothing to commit. Raises Fenced, SchemaMoved, TableRewound,
+        OutboxFull, PublishConflict or PublishUnknown.
         """
-        tried: list[LedgerEntry] = []
+        tried: list[tuple[LedgerEntry, Made]] = []
         failure: SwapFailed | None = None
         for attempts_left in reversed(range(_TRIES + 1)):
             if attempts_left < _TRIES:
@@ -74,45 +118,63 @@ class Publisher:
                     raise PublishUnknown(str(self.table), error.reason or error.message) from error
                 raise
             entry = read_entry(attempt.properties, self.pipeline)
-            for mine in tried:
+            for mine, made in tried:
                 if mine == entry:
-                    return self._claimed(mine)
-            self._check_fence(attempt, entry, planned, tried)
+                    return self._claimed(mine, made)
+            self._check_fence(attempt, entry, planned, [mine for mine, _ in tried])
             if not attempts_left:
                 break  # the last round only looks whether the one before it landed
-            if (attempt.uuid, attempt.schema_id) != (staged.table_uuid, staged.schema_id):
+            if (attempt.uuid, attempt.schema_id) != change.columns:
                 raise SchemaMoved(str(self.table))
             check_descent(attempt, self.table)
+            outbox = self._outbox(attempt)
             try:
-                made = self._build(attempt, staged, entry, position)
-                tried.append(made)
+                head = read_head(attempt.properties)
+                made_now = change.make(attempt, (head.changeset if head else 0) + 1)
+                if isinstance(made_now, RowCounts):
+                    return made_now
+                mine = self._build(attempt, made_now, entry, position, outbox)
+                tried.append((mine, made_now))
                 before_swap()
                 attempt.swap()
             except SwapFailed as error:
                 # No kind of failure is special, a clean conflict included: only the ledger tells.
                 failure = error
             else:
-                return self._claimed(made)
+                return self._claimed(mine, made_now)
         raise PublishConflict(str(self.table), _TRIES, str(failure))
 
-    def _claimed(self, made: LedgerEntry) -> Published:
-        self._epoch = made.epoch
-        return Published(made.snapshot, made.changeset, made)
+    def _claimed(self, mine: LedgerEntry, made: Made) -> Published:
+        self._epoch = mine.epoch
+        return Published(mine.snapshot, mine.changeset, mine, made.counts, made.bytes)
+
+    def _outbox(self, attempt: Attempt) -> tuple[OutboxEntry, ...]:
+        """Return the entries that are still owed, or raise OutboxFull."""
+        entries = tuple(
+            entry
+            for entry in read_outbox(attempt.properties)
+            if (entry.changes is not None and entry.changeset > self.logged.get(LOG, -1))
+            or (entry.quarantine and entry.changeset > self.logged.get(QUARANTINE, -1))
+        )
+        if self.log or self.quarantine:
+            check_room(str(self.table), entries)
+        return entries
 
     def _build(
-        self, attempt: Attempt, staged: StagedFiles, entry: LedgerEntry | None, position: Position
+        self,
+        attempt: Attempt,
+        made: Made,
+        entry: LedgerEntry | None,
+        position: Position | None,
+        outbox: tuple[OutboxEntry, ...],
     ) -> LedgerEntry:
         head = read_head(attempt.properties)
-        changeset = (head.changeset if head else 0) + 1
-        snapshot, sequence = attempt.append(
-            staged,
-            {
-                "esker.pipeline": self.pipeline,
-                "esker.run": self.run,
-                "esker.changeset": str(changeset),
-            },
-        )
-        made = LedgerEntry(
+        changeset = (head.changeset if head else 0) + made.is_change
+        summary = {"esker.pipeline": self.pipeline, "esker.run": self.run}
+        if made.is_change:
+            summary["esker.changeset"] = str(changeset)
+        snapshot, sequence = made.commit(attempt, summary)
+        mine = LedgerEntry(
             position=position,
             changeset=changeset,
             run=self.run,
@@ -123,8 +185,31 @@ class Publisher:
             project=self.engine.project.project,
             source=self.source,
         )
-        attempt.set(as_properties(self.pipeline, made, Head(changeset, snapshot, sequence)))
-        return made
+        properties = as_properties(self.pipeline, mine, Head(changeset, snapshot, sequence))
+        properties |= self._owed(attempt, made, changeset, snapshot, outbox)
+        attempt.set(properties)
+        return mine
+
+    def _owed(
+        self,
+        attempt: Attempt,
+        made: Made,
+        changeset: int,
+        snapshot: SnapshotId,
+        outbox: tuple[OutboxEntry, ...],
+    ) -> dict[str, str]:
+        """Return the properties that say what this publish owes to the side tables."""
+        properties: dict[str, str] = {}
+        if made.is_change and (made.changes is not None or made.quarantine):
+            waiting = [entry.changeset for entry in outbox if entry.changes is not None]
+            after = waiting[-1] if waiting else self.logged.get(LOG, 0)
+            outbox = (*outbox, OutboxEntry(changeset, after, snapshot, made.changes, made.quarantine))
+            for side in (self.log, self.quarantine):
+                if side is not None:
+                    properties |= side.registration()
+        if outbox or read_outbox(attempt.properties):
+            properties |= outbox_property(outbox)
+        return properties
 
     def _check_fence(
         self,

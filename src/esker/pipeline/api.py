@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from esker.engine.iceberg.table import TableId
@@ -21,6 +23,7 @@ from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
 from esker.pipeline.tables import table_of
 from esker.project import Project, load_project
+from esker.sources.handed_over import HandedOver
 
 
 class OpenProject:
@@ -51,6 +54,22 @@ class OpenProject:
         """Load what is new in a pipeline's source. Raises the error of a run that failed."""
         self.project.pipeline(pipeline)
         result = run_pipeline(self.project, self._start, self.state, pipeline, listen)
+        if result.error is not None:
+            raise result.error
+        return result
+
+    def load(
+        self,
+        pipeline: str,
+        data: DataFrame | pa.Table | pa.RecordBatch | Iterable[Mapping[str, Any]],
+        listen: Listener = silent,
+    ) -> RunResult:
+        """Load rows through a pipeline in the place of its source's: contract, diff, publish and all.
+
+        The pipeline's position stays where it is. Raises the error of a run that failed.
+        """
+        source = HandedOver.of(self.engine, self.project.pipeline(pipeline), data)
+        result = run_pipeline(self.project, self._start, self.state, pipeline, listen, source)
         if result.error is not None:
             raise result.error
         return result

@@ -21,13 +21,16 @@ from esker.engine.iceberg.table import (
 )
 from esker.engine.session import Engine
 from esker.errors import ColumnsFrozen, NoColumns, ReservedName, TypeConflict
+from esker.ledger.change_log import log_columns
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.remembered import recall
 from esker.ledger.state import State
+from esker.load.keys import check_key, keyed_columns
 from esker.load.standing import standing
-from esker.pipeline.tables import files_table_of, table_of
+from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
-from esker.project.pipelines import RESERVED_PREFIX
+from esker.project.pipelines import KEYED
+from esker.project.reserved import is_own, why_reserved
 from esker.project.types import Column, Plain
 from esker.sources import Reader, Sent, Slice, reader
 
@@ -79,6 +82,9 @@ class PipelinePlan:
     changes: tuple[TableChange, ...]
     slices: tuple[Slice, ...]
     columns: tuple[Column, ...]
+    """The table's columns after the changes, without Esker's own."""
+    sent: tuple[str, ...]
+    """The columns that the source sends."""
     entry: LedgerEntry | None
     notes: tuple[str, ...] = ()
 
@@ -107,15 +113,17 @@ class PipelinePlan:
         }
 
 
-def plan_pipeline(engine: Engine, state: State, name: str) -> PipelinePlan:
+def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None = None) -> PipelinePlan:
     """Look at source, ledger and table, change nothing, and return what a run would do.
+
+    Rows that are handed over come with a `source` of their own.
 
     Raises what stops a run before it begins: source and ledger errors, TypeConflict, ColumnsFrozen.
     """
     project = engine.project
     pipeline = project.pipeline(name)
     table = table_of(project, pipeline)
-    source = open_reader(engine, name)
+    source = source or open_reader(engine, name)
     engine.open_catalog(table.catalog)
     present = load(engine, table) if exists(engine, table) else None
     entry: LedgerEntry | None = None
@@ -132,12 +140,26 @@ def plan_pipeline(engine: Engine, state: State, name: str) -> PipelinePlan:
             if _has_rows(engine, source, slices):
                 raise NoColumns(name, str(table))
             note = "the source's files hold no rows yet"
-            return PipelinePlan(name, table, pipeline.mode, (), (), (), None, (note,))
+            return PipelinePlan(name, table, pipeline.mode, (), (), (), (), None, (note,))
         changes: tuple[TableChange, ...] = (_creation(pipeline, table, columns),) if columns else ()
     else:
         changes, columns = _alterations(pipeline, present, sent)
         notes += _layout_notes(pipeline, present)
-    return PipelinePlan(name, table, pipeline.mode, changes, tuple(slices), columns, entry, tuple(notes))
+    if columns and pipeline.mode in KEYED:
+        check_key(pipeline, columns)
+        if pipeline.changes:
+            changes = (*changes, *_log_changes(engine, pipeline, table, columns))
+    return PipelinePlan(
+        pipeline=name,
+        table=table,
+        mode=pipeline.mode,
+        changes=changes,
+        slices=tuple(slices),
+        columns=tuple(column for column in columns if not is_own(column.name)),
+        sent=tuple(column.name for column in sent.columns),
+        entry=entry,
+        notes=tuple(notes),
+    )
 
 
 def apply_changes(engine: Engine, plan: PipelinePlan) -> None:
@@ -160,10 +182,11 @@ def _typed(
     engine: Engine, source: Reader, slices: list[Slice], pipeline: Pipeline, present: Table | None
 ) -> Sent:
     """Return the columns that the slices send, with types: declared, stored, or found in the data."""
+    source.check(slices)
     sent = source.sent(slices)
     for column in sent.columns:
-        if column.name.lower().startswith(RESERVED_PREFIX):
-            raise ReservedName(pipeline.table, column.name)
+        if why := why_reserved(column.name):
+            raise ReservedName(pipeline.table, column.name, why)
     if not sent.is_untyped:
         return replace(sent, columns=tuple(c for c in sent.columns if not _is_void(c)))
     known = (*pipeline.declared_columns(), *(present.columns if present else ()))
@@ -192,6 +215,8 @@ def _new_columns(pipeline: Pipeline, sent: Sent, table: TableId) -> tuple[Column
     declared = pipeline.declared_columns()
     named = tuple(find(declared, column.name) or column for column in sent.columns)
     columns = (*named, *(column for column in declared if find(sent.columns, column.name) is None))
+    if columns and pipeline.mode in KEYED:
+        columns = keyed_columns(pipeline, columns)
     _check_conflicts(table, compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact))
     return columns
 
@@ -218,15 +243,34 @@ def _alterations(
     extended = with_added(present.columns, declared)
     found = compare(extended, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
     _check_conflicts(present.id, declared, found)
+    own: tuple[Column, ...] = ()
+    if pipeline.mode in KEYED:
+        whole = with_added(extended, Differences(found.added, ()))
+        own = tuple(c for c in keyed_columns(pipeline, whole) if find(whole, c.name) is None)
     frozen = pipeline.evolution == "freeze"
     if found.added and frozen:
         raise ColumnsFrozen(str(present.id), [column.name for _, column in found.added])
     changes = tuple(
         AddColumns(present.id, difference.added, needs_apply=frozen)
-        for difference in (declared, found)
+        for difference in (declared, found, Differences(tuple(((), column) for column in own), ()))
         if difference.added
     )
-    return changes, with_added(extended, Differences(found.added, ()))
+    return changes, (*with_added(extended, Differences(found.added, ())), *own)
+
+
+def _log_changes(
+    engine: Engine, pipeline: Pipeline, table: TableId, columns: tuple[Column, ...]
+) -> tuple[TableChange, ...]:
+    """Return what brings the change log to the table's columns."""
+    log = log_of(engine.project, table)
+    rows = tuple(column for column in columns if not is_own(column.name))
+    wanted = log_columns(rows, pipeline.order_by)
+    if not exists(engine, log):
+        return (CreateTable(NewTable(log, wanted, (), TABLE_DEFAULTS)),)
+    present = load(engine, log)
+    differences = compare(present.columns, wanted, is_text=False)
+    _check_conflicts(log, differences)
+    return (AddColumns(log, differences.added),) if differences.added else ()
 
 
 def _layout_notes(pipeline: Pipeline, present: Table) -> list[str]:

@@ -8,27 +8,9 @@ from typing import Any, Literal
 
 from esker.errors import EskerError
 from esker.ledger.entry import Position
+from esker.load.counts import RowCounts
 
 Status = Literal["succeeded", "skipped", "held", "failed", "fenced"]
-
-
-@dataclass(frozen=True)
-class RowCounts:
-    """What happened to the rows. `read` is the sum of all others."""
-
-    read: int = 0
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    undeleted: int = 0
-    unchanged: int = 0
-    stale: int = 0
-    duplicates: int = 0
-    ignored: int = 0
-    quarantined: int = 0
-
-    def __add__(self, other: RowCounts) -> RowCounts:
-        return RowCounts(**{name: value + getattr(other, name) for name, value in asdict(self).items()})
 
 
 @dataclass(frozen=True)

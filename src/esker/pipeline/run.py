@@ -23,13 +23,14 @@ from esker.ledger.remembered import remember
 from esker.ledger.run_id import new_run_id
 from esker.ledger.runs import record_end, record_start
 from esker.ledger.state import State
-from esker.load.modes.append import Append
 from esker.load.publish import Publisher
+from esker.pipeline.loading import open_loader
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
-from esker.pipeline.result import RowCounts, RunReport, RunResult, Status
+from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
 from esker.project.secrets import redact
+from esker.sources import Reader
 
 _REPLANS = 3
 
@@ -47,14 +48,22 @@ def run_pipelines(
 
 
 def run_pipeline(
-    project: Project, start: Start, state: State, name: str, listen: Listener = silent
+    project: Project,
+    start: Start,
+    state: State,
+    name: str,
+    listen: Listener = silent,
+    handed_over: Reader | None = None,
 ) -> RunResult:
-    """Run one pipeline. Errors are in the result; only an interruption is raised."""
+    """Run one pipeline. Errors are in the result; only an interruption is raised.
+
+    With `handed_over`, its rows are loaded in the place of the source's.
+    """
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
     try:
         with held(state, f"{project.state_key}/{name}"):
-            return _recorded(project, start, state, result, listen)
+            return _recorded(project, _Run(start, state, listen, result, handed_over), result)
     except LeaseTaken as taken:
         return replace(result, status="skipped", notes=(f"another run is active: {taken.holder}",))
     except EskerError as error:
@@ -80,10 +89,10 @@ def _once(start: Start) -> Start:
     return started
 
 
-def _recorded(project: Project, start: Start, state: State, result: RunResult, listen: Listener) -> RunResult:
+def _recorded(project: Project, run: _Run, result: RunResult) -> RunResult:
+    state, listen = run.state, run.listen
     record_start(state, project.state_key, result.pipeline, result.run_id)
     started = time.monotonic()
-    run = _Run(start, state, listen, result)
     try:
         run.load()
     except KeyboardInterrupt:
@@ -115,6 +124,7 @@ class _Run:
     state: State
     listen: Listener
     result: RunResult
+    handed_over: Reader | None = None
     _engine: Engine | None = None
 
     @property
@@ -131,42 +141,45 @@ class _Run:
     def load(self) -> None:
         """Plan and load; a table whose columns changed meanwhile is planned for again."""
         name = self.result.pipeline
-        source = open_reader(self.engine, name)
+        source = self.handed_over or open_reader(self.engine, name)
         table = table_of(self.engine.project, self.engine.project.pipeline(name))
         publisher = Publisher(self.engine, table, name, source.fingerprint, self.result.run_id)
-        loader = Append(self.engine, name, table, source, publisher, self.listen)
         for attempts_left in reversed(range(_REPLANS)):
-            plan = plan_pipeline(self.engine, self.state, name)
+            plan = plan_pipeline(self.engine, self.state, name, source)
             self.listen(Reached(name, Step.PLANNED, _described(plan)))
             if waiting := [str(change) for change in plan.changes if change.needs_apply]:
                 raise ChangeNotApplied(name, waiting)
             apply_changes(self.engine, plan)
             try:
-                self._load_slices(loader, plan)
+                self._load_slices(plan, source, publisher)
             except SchemaMoved:
                 if not attempts_left:
                     raise
             else:
                 return
 
-    def _load_slices(self, loader: Append, plan: PipelinePlan) -> None:
+    def _load_slices(self, plan: PipelinePlan, source: Reader, publisher: Publisher) -> None:
         entry = plan.entry
         position = plan.slices[0].start if plan.slices else (entry.position if entry else None)
         self._add(notes=plan.notes, position={"from": position, "to": position})
         if entry is not None:
             self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
+        if not plan.columns:
+            return  # there is no table yet, and nothing to load into one
+        loader = open_loader(self.engine, plan.pipeline, source, publisher, self.listen)
+        loader.settle()
         for piece in plan.slices:
-            loaded = loader.load(piece, plan.columns, entry)
+            loaded = loader.load(piece, plan.columns, plan.sent, entry)
             if loaded.published is not None:
                 entry = loaded.published.entry
                 self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
             self._add(
-                rows=self.result.rows + RowCounts(read=loaded.rows, inserted=loaded.rows),
+                rows=self.result.rows + loaded.counts,
                 position={"from": position, "to": piece.end},
                 bytes_written=self.result.bytes_written + loaded.bytes,
                 batches=self.result.batches + (loaded.published is not None),
             )
-            if loaded.published is None and entry is not None:
+            if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
 
     def _add(self, **facts: Any) -> None:

@@ -13,7 +13,20 @@ def table_of(project: Project, pipeline: Pipeline) -> TableId:
 
 def files_table_of(project: Project, pipeline: Pipeline) -> TableId:
     """Return the table that records which files were loaded."""
-    table = table_of(project, pipeline)
+    return _beside(project, table_of(project, pipeline), "__files")
+
+
+def log_of(project: Project, table: TableId) -> TableId:
+    """Return the change log of a table."""
+    return _beside(project, table, "__changes")
+
+
+def quarantine_of(project: Project, table: TableId) -> TableId:
+    """Return the quarantine of a table."""
+    return _beside(project, table, "__quarantine")
+
+
+def _beside(project: Project, table: TableId, ending: str) -> TableId:
     if project.system_namespace:
-        return TableId(table.catalog, f"{project.system_namespace}.{table.name.replace('.', '__')}__files")
-    return TableId(table.catalog, f"{table.name}__files")
+        return TableId(table.catalog, f"{project.system_namespace}.{table.name.replace('.', '__')}{ending}")
+    return TableId(table.catalog, f"{table.name}{ending}")

@@ -12,6 +12,13 @@ from esker.project.secrets import redact
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[kKMGT]i?B)")
+_BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12} | {
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
 
 
 class Declaration(BaseModel):
@@ -58,6 +65,35 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
     WithJsonSchema({"type": "string", "examples": ["30s", "15m", "6h", "7d"]}),
+]
+
+
+def parse_size(value: Any) -> Any:
+    """Turn `256MB` or `1GiB` into bytes; leave other types to pydantic."""
+    if not isinstance(value, str):
+        return value
+    found = _SIZE.fullmatch(value.strip())
+    if found is None:
+        raise ValueError(f'"{value}" is no size; write 64MB, 256MiB or 1GB')
+    return int(float(found[1]) * _BYTES[found[2].lower()])
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["64MB", "256MiB", "1GB"]}),
+]
+
+
+def parse_switch(value: Any) -> Any:
+    """Turn `on` and `off` into a truth value: YAML takes them for texts."""
+    return {"on": True, "off": False}.get(value, value) if isinstance(value, str) else value
+
+
+Switch = Annotated[
+    bool,
+    BeforeValidator(parse_switch),
+    WithJsonSchema({"enum": ["on", "off", True, False]}),
 ]
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]

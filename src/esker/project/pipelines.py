@@ -8,12 +8,21 @@ from typing import Annotated, Any, Literal
 from cronsim import CronSim, CronSimError
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from esker.project.declaration import Declaration, Duration, MistakeAt, Name, TableName, Texts
+from esker.project.declaration import (
+    Declaration,
+    Duration,
+    MistakeAt,
+    Name,
+    Size,
+    Switch,
+    TableName,
+    Texts,
+)
 from esker.project.layout import PartitionField, parse_partition_field
+from esker.project.reserved import why_reserved
 from esker.project.sources import Source
 from esker.project.types import Column, Type, parse_type
 
-RESERVED_PREFIX = "_esker_"
 SIDE_TABLES = ("__files", "__changes", "__quarantine")
 """How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
 
@@ -44,12 +53,56 @@ AnyColumn = Annotated[
 ]
 
 
+Mode = Literal["append", "replace", "upsert", "insert_only"]
+KEYED: tuple[Mode, ...] = ("upsert", "insert_only")
+"""Modes that compare rows by key."""
+_KEYED_ONLY = ("key", "order_by", "deletes", "deleted_column", "delete_when", "ignore_columns", "touch")
+
+
+class SmallLane(Declaration):
+    """What fits into the small lane. Larger batches are written by Spark jobs."""
+
+    max_rows: int = Field(250_000, ge=0, description="Rows of a batch.")
+    max_bytes: Size = Field(256_000_000, description="Bytes that a batch reads: `256MB`.")
+
+
 class Pipeline(Declaration):
     """Carry rows from one source into one table."""
 
     source: Source
     table: TableName = Field(description="Namespace and table: `lakehouse.sales`.")
-    mode: Literal["append"] = Field("append", description="What happens to a row: `append` adds it.")
+    mode: Mode = Field(
+        "append",
+        description="What happens to a row: `append` adds it, `replace` swaps the whole table, `upsert` "
+        "inserts, updates and deletes by key, `insert_only` adds rows whose key is new.",
+    )
+    key: list[str] = Field(default_factory=list, description="Columns that identify a row.")
+    order_by: str | None = Field(
+        None, description="Column that tells which version of a row is newer. An older one changes nothing."
+    )
+    deletes: Literal["soft", "hard"] = Field(
+        "soft", description="`soft` keeps a deleted row and marks it, `hard` removes it."
+    )
+    deleted_column: str = Field(
+        "deleted", description="Boolean column that marks deleted rows, in the table and in the source."
+    )
+    delete_when: str | None = Field(
+        None, description="SQL condition on the incoming row: where it holds, the row is a delete."
+    )
+    ignore_columns: list[str] = Field(
+        default_factory=list, description="Columns whose change alone is no change of the row."
+    )
+    touch: Switch = Field(
+        True, description="Store a newer `order_by` value although nothing else changed: `on` or `off`."
+    )
+    changes: Switch = Field(
+        True, description="Keep a change log `<table>__changes` (modes with a key): `on` or `off`."
+    )
+    lane: Literal["auto", "small", "large"] = Field(
+        "auto",
+        description="How a keyed batch is written: `small` in the driver process, `large` as Spark jobs.",
+    )
+    small_lane: SmallLane = Field(default_factory=SmallLane)
     catalog: Name | None = Field(
         None, description="A connection that is a catalog. Default: the project's catalog."
     )
@@ -92,8 +145,8 @@ class Pipeline(Declaration):
     def _distinct(cls, columns: dict[str, ColumnDeclaration]) -> dict[str, ColumnDeclaration]:
         seen: dict[str, str] = {}
         for name in columns:
-            if name.lower().startswith(RESERVED_PREFIX):
-                raise MistakeAt((name,), f"names that begin with {RESERVED_PREFIX} are reserved")
+            if why := why_reserved(name):
+                raise MistakeAt((name,), why)
             if other := seen.get(name.lower()):
                 raise MistakeAt(
                     (name,), f'columns "{other}" and "{name}" differ in case only; Spark takes both as one'
@@ -130,6 +183,26 @@ class Pipeline(Declaration):
             except CronSimError as error:
                 raise ValueError(f'"{cron}" is no cron expression: {error}') from None
         return cron
+
+    @model_validator(mode="after")
+    def _keys_fit_the_mode(self) -> Pipeline:
+        if self.mode not in KEYED:
+            for name in _KEYED_ONLY:
+                if name in self.model_fields_set:
+                    raise MistakeAt((name,), f"{name}: is for modes with a key ({', '.join(KEYED)})")
+            return self
+        if not self.key:
+            raise MistakeAt(("mode",), f"mode {self.mode} needs key:, the columns that identify a row")
+        for index, name in enumerate(self.key):
+            if name.lower() in (other.lower() for other in self.key[:index]):
+                raise MistakeAt(("key", index), f'column "{name}" stands there twice')
+            if name.lower() in (column.lower() for column in self.ignore_columns):
+                raise MistakeAt(("ignore_columns",), f'key column "{name}" cannot be ignored')
+            if self.deletes == "soft" and name.lower() == self.deleted_column.lower():
+                raise MistakeAt(("key", index), f'column "{name}" marks deletes')
+        if self.order_by is not None and self.order_by.lower() in (name.lower() for name in self.key):
+            raise MistakeAt(("order_by",), f'column "{self.order_by}" is a part of the key')
+        return self
 
     @model_validator(mode="after")
     def _one_schedule(self) -> Pipeline:

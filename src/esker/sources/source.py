@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from esker.ledger.entry import Position
 from esker.project.types import Column
 
 MALFORMED = "_esker_malformed"
-"""Column of a read frame: the raw record when it could not be parsed, else null."""
+"""Column of a read frame: why a record could not be parsed, in words with the record, else null."""
 
 ORIGIN = "_esker_origin"
 """Column of a read frame: where the row came from, for messages."""
@@ -23,7 +24,7 @@ class Slice:
     """One bounded piece of a source, with the position it leads to."""
 
     start: Position | None
-    end: Position
+    end: Position | None
     id: str
     """Unique to this slice."""
     bytes: int
@@ -59,6 +60,9 @@ class Reader(Protocol):
     def newest(self) -> Slice | None:
         """Return some of what is there now, loaded or not, for a person to look at."""
 
+    def check(self, slices: Sequence[Slice]) -> None:
+        """Raise if something in these slices would be lost or changed unseen when they are read."""
+
     def sent(self, slices: Sequence[Slice]) -> Sent:
         """Return the columns of these slices."""
 
@@ -68,6 +72,9 @@ class Reader(Protocol):
 
         `columns` are those of the table; a source that parses types itself parses to these.
         """
+
+    def arrow(self, piece: Slice) -> pa.Table | None:
+        """Return a slice's rows when they are in this process already; None when Spark reads them."""
 
     def confirm(self, piece: Slice) -> None:
         """Raise if the source changed under the slice while it was read."""

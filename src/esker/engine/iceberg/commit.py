@@ -79,10 +79,10 @@ class Attempt:
         with _swap_failed():
             return live_files(self._manifest_list)
 
-    def write(self, rows: pa.Table, kind: str) -> StagedFiles:
-        """Write rows as data files from this process; `kind` ends their names."""
+    def write(self, rows: pa.Table, stem: str) -> StagedFiles:
+        """Write rows as data files from this process. `stem` begins their names and is unique."""
         with _swap_failed():
-            files, size = write_files(self._table, self._jvm, self.schema, rows, kind)
+            files, size = write_files(self._table, self._jvm, self.schema, rows, stem)
         return StagedFiles(self._id, self.uuid, self.schema_id, len(rows), size, len(files), tuple(files))
 
     def delete(self, doomed: Mapping[FileEntry, BitMap64]) -> StagedDeletes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,16 +17,19 @@ _ROW_GROUP = 20_000
 
 
 def write_files(
-    table: Any, jvm: Any, schema: FieldSchema, rows: pa.Table, kind: str
+    table: Any, jvm: Any, schema: FieldSchema, rows: pa.Table, stem: str
 ) -> tuple[list[Any], int]:
-    """Write rows, one file per partition; return Iceberg's objects for the files, and their bytes."""
+    """Write rows, one file per partition; return Iceberg's objects for the files, and their bytes.
+
+    `stem` begins the files' names and is unique to this call.
+    """
     properties = table.properties()
     codec = properties.getOrDefault("write.parquet.compression-codec", "zstd")
     metrics = jvm.org.apache.iceberg.MetricsConfig.forTable(table)
     spec = table.spec()
     files, size = [], 0
-    for values, part in split(rows, spec, table.schema()):
-        name = f"{uuid4()}-{kind}.parquet"
+    for number, (values, part) in enumerate(split(rows, spec, table.schema())):
+        name = f"{stem}-{number}.parquet" if number else f"{stem}.parquet"
         builder = jvm.org.apache.iceberg.DataFiles.builder(spec)
         if values:
             partition = partition_data(spec, jvm, values)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from esker.project.declaration import Declaration, MistakeAt, Texts
+from esker.project.sources.encodings import java_encoding
 
 FileFormat = Literal["csv", "jsonl", "parquet"]
 
 _OWN_OPTIONS = {
     *("mode", "columnnameofcorruptrecord", "header", "sep", "delimiter", "quote", "escape", "enforceschema"),
     *("nullvalue", "multiline", "encoding", "charset", "linesep", "mergeschema", "samplingratio"),
-    *("dropfieldifallnull", "schema"),
+    *("dropfieldifallnull", "schema", "emptyvalue", "unescapedquotehandling", "chartoescapequoteescaping"),
 }
 _LOSSY_OPTIONS = {
     *("ignorecorruptfiles", "ignoremissingfiles", "pathglobfilter", "modifiedbefore", "modifiedafter"),
@@ -43,11 +44,19 @@ class FilesSource(Declaration):
     delimiter: str = Field(",", min_length=1, max_length=1, description="CSV: between two values.")
     quote: str = Field('"', max_length=1, description="CSV: around values; empty for none.")
     header: bool = Field(True, description="CSV: the first line names the columns.")
-    null_value: str = Field("", description="CSV: text that stands for null.")
+    null_value: str = Field(
+        "",
+        description="CSV: text that stands for null. By default nothing between two delimiters does; with "
+        "another text, nothing is the empty text. In quotes it cannot be told from null, and is refused.",
+    )
     multi_line: bool = Field(
         False, description="CSV: quoted values may hold line breaks (a file is then read by one task)."
     )
-    encoding: str = Field("UTF-8", description="CSV and JSON lines: character set.")
+    encoding: str = Field(
+        "UTF-8",
+        description="CSV: character set, such as ISO-8859-1 or windows-1252; UTF-16 and UTF-32 need "
+        "`multi_line: true`. JSON lines are UTF-8.",
+    )
     options: Texts = Field(
         default_factory=dict, description="Further options of Spark's reader, passed on as they are."
     )
@@ -61,6 +70,29 @@ class FilesSource(Declaration):
             if key.lower() in _LOSSY_OPTIONS:
                 raise MistakeAt((key,), f'option "{key}" would leave out rows of files that count as loaded')
         return options
+
+    @field_validator("encoding")
+    @classmethod
+    def _known(cls, encoding: str) -> str:
+        java_encoding(encoding)
+        return encoding
+
+    @model_validator(mode="after")
+    def _readable(self) -> FilesSource:
+        if self.format == "jsonl" and self.java_encoding not in ("UTF-8", "US-ASCII"):
+            raise MistakeAt(("encoding",), "JSON lines are UTF-8; convert the files")
+        wide = self.java_encoding.startswith(("UTF-16", "UTF-32"))
+        if self.format == "csv" and wide and not self.multi_line:
+            # Spark looks for the byte of a line break, which is half a character there.
+            raise MistakeAt(("encoding",), f"{self.encoding} can be read with multi_line: true only")
+        if self.format == "csv" and self.delimiter == self.quote:
+            raise MistakeAt(("quote",), "delimiter and quote are the same character")
+        return self
+
+    @property
+    def java_encoding(self) -> str:
+        """What Java calls the encoding."""
+        return java_encoding(self.encoding)
 
     @field_validator("path")
     @classmethod

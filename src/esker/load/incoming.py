@@ -1,0 +1,60 @@
+"""The rows of a batch for a keyed mode: fitted to the table, with what decides beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.contracts.check import BAD, fit
+from esker.load.diff import KeyRules
+from esker.project.types import Column, quoted
+from esker.sources import MALFORMED, ORIGIN
+
+DELETED = "_esker_deleted"
+"""Column of an incoming frame: the row is a delete."""
+START = "_esker_start"
+SEQUENCE = "_esker_sequence"
+ARRIVAL = (ORIGIN, START, SEQUENCE)
+"""Columns by which rows are ordered as they arrived: file, place in the file, place in the part."""
+
+
+@dataclass(frozen=True)
+class DeleteMark:
+    """How deletes are told from rows."""
+
+    when: str | None = None
+    """A SQL condition on the row."""
+    column: str | None = None
+    """A column of the source that is true for deletes."""
+
+
+def incoming(frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mark: DeleteMark) -> DataFrame:
+    """Return a source's rows fitted to the table's columns, with DELETED, ARRIVAL and BAD.
+
+    A row without a key is no error here: it goes to the quarantine later.
+    """
+    arrived = frame.select(
+        "*",
+        F.input_file_block_start().alias(START),
+        F.monotonically_increasing_id().alias(SEQUENCE),
+    )
+    if ORIGIN not in frame.columns:
+        arrived = arrived.withColumn(ORIGIN, F.lit(None).cast("string"))
+    keys = {name.lower() for name in rules.key}
+    relaxed = tuple(Column(c.name, c.type, c.required and c.name.lower() not in keys, c.doc) for c in columns)
+    fitted = fit(arrived, relaxed, malformed=MALFORMED, origin=ORIGIN, keep=ARRIVAL)
+    if BAD not in fitted.columns:
+        fitted = fitted.withColumn(BAD, F.lit(None).cast("string"))
+    return fitted.withColumn(DELETED, _deleted(columns, mark))
+
+
+def _deleted(columns: tuple[Column, ...], mark: DeleteMark) -> Expression:
+    condition = F.lit(False)
+    if mark.when is not None:
+        condition = F.expr(mark.when)
+    elif mark.column is not None and any(c.name.lower() == mark.column.lower() for c in columns):
+        condition = F.col(quoted(mark.column)).cast("boolean")
+    return F.coalesce(condition, F.lit(False))

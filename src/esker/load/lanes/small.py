@@ -1,0 +1,306 @@
+"""The small lane: a keyed batch that fits into memory, written from this process without a Spark job.
+
+Everything that depends on the table happens in `make`, on exactly the metadata that the attempt will
+compare with: stored versions are located, rows classified, data, deletes and change rows written. When
+another commit was faster, it happens again; only data files whose rows are the same are used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.lookup import Found, Keys, look_up, read_rows
+from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.iceberg.stage import StagedFiles
+from esker.events import Step
+from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW, ChangeLog, LogRun
+from esker.ledger.outbox import Place
+from esker.ledger.quarantine import Quarantine
+from esker.load.counts import RowCounts
+from esker.load.diff import LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
+from esker.load.publish import Made
+from esker.load.row_hash import HASH_COLUMN, arrow_hash
+
+_STORED = pa.schema(
+    [("winner", pa.int64()), ("file", pa.int64()), ("pos", pa.int64()), ("s_hash", pa.int64())]
+)
+
+
+@dataclass
+class SmallBatch:
+    """A keyed batch in memory. It is a `Change`: ready to be published."""
+
+    rules: KeyRules
+    columns: tuple[str, int]
+    shared: LogRun
+    rows: pa.Table
+    """The rows with a key, as the table's columns without HASH_COLUMN, in the order of arrival."""
+    numbers: pa.Array
+    """Each row's place in the batch."""
+    deletes: pa.Array
+    """Which rows are deletes."""
+    rejected: pa.Table | None
+    """Rows without a key, as the quarantine keeps them."""
+    log: ChangeLog | None
+    quarantine: Quarantine | None
+    connection: duckdb.DuckDBPyConnection
+    ids: dict[str, int]
+    reached: Callable[[Step], None]
+    _data: tuple[pa.Table, StagedFiles] | None = None
+    winners: pa.Table = field(init=False)
+    keys: Keys = field(init=False)
+
+    def __post_init__(self) -> None:
+        counted = self.rules.hashed(tuple(self.rows.column_names))
+        self._hashes = arrow_hash(self.rows.select(counted), self.ids)
+        self.winners = self._winners()
+        at = self.winners.column("place")
+        self.keys = Keys(self.rows.select(list(self.rules.key)).take(at))
+
+    def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
+        moment = datetime.now(UTC)
+        try:
+            found, looked_at = self._locate(attempt)
+            self.reached(Step.LOCATED)
+            verdicts = self._classify(found)
+            outcomes = {row["outcome"]: row["number"] for row in _counted(verdicts)}
+            counts = RowCounts.of_outcomes(
+                outcomes,
+                duplicates=len(self.rows) - len(self.winners),
+                quarantined=len(self.rejected) if self.rejected is not None else 0,
+            )
+            doomed = _doomed(found, verdicts)
+            is_logged = any(outcomes.get(outcome) for outcome in LOGGED)
+            if not doomed and not is_logged and not counts.quarantined:
+                return counts
+            last_rows = self._last_rows(attempt, found, verdicts)
+            data = self._write(attempt, verdicts, last_rows)
+            deletes = attempt.delete(doomed)
+            token = uuid4().hex[:8]
+            changes = None
+            if self.log is not None:
+                changes = self.log.stage(
+                    self._changes(verdicts, last_rows), self.shared, changeset, moment, token
+                )
+            rejected: tuple[Place, ...] = ()
+            if self.quarantine is not None and self.rejected is not None and counts.quarantined:
+                rejected = self.quarantine.stage(self.rejected, self.shared, changeset, moment, token)
+        except FileNotFoundError as error:
+            # Expired under the lookup: somebody else's commit, so this attempt is lost anyway.
+            raise SwapFailed("FileNotFoundError", str(error)) from error
+        self.reached(Step.WRITTEN)
+        staged = [data] if data is not None else []
+
+        def commit(attempt: Attempt, summary: Any) -> tuple[int, int]:
+            if not staged and not doomed:
+                return attempt.touch(summary)
+            return attempt.row_delta(staged, deletes, looked_at, summary)
+
+        size = deletes.bytes + (data.bytes if data is not None else 0)
+        return Made(commit, counts, size, changes, rejected, is_logged or bool(counts.quarantined))
+
+    def _winners(self) -> pa.Table:
+        """Return the newest version of each key: its place among the rows, and what decides."""
+        narrow: dict[str, Any] = {
+            f"k{index}": self.rows.column(name) for index, name in enumerate(self.rules.key)
+        }
+        count = len(self.rows)
+        order = self.rows.column(self.rules.order_by) if self.rules.order_by else pa.nulls(count, pa.int64())
+        narrow |= {
+            "ord": _comparable(order),
+            "del": self.deletes,
+            "hash": self._hashes,
+            "place": pa.array(range(count), pa.int64()),
+        }
+        incoming = pa.table(narrow)
+        found = _query(self.connection, winners_sql(self.rules, "incoming", ("place",)), incoming=incoming)
+        return found.select(["place", "ord", "eff", "del", "hash"]).sort_by("place")
+
+    def _locate(self, attempt: Attempt) -> tuple[list[Found], list[FileEntry]]:
+        if not len(self.winners):
+            return [], []
+        wanted = [HASH_COLUMN]
+        wanted += [name for name in (self.rules.order_by, self.rules.deleted_column) if name]
+        return look_up(attempt.files, attempt.schema, self.keys, wanted)
+
+    def _classify(self, found: list[Found]) -> pa.Table:
+        """Return each winner with its outcome, and its stored version."""
+        rules = self.rules
+        parts = []
+        for index, hits in enumerate(found):
+            count = len(hits.positions)
+            nothing = pa.nulls(count, pa.int64())
+            order = _comparable(hits.rows.column(rules.order_by)) if rules.order_by else nothing
+            gone = (
+                hits.rows.column(rules.deleted_column).fill_null(False)
+                if rules.deleted_column
+                else pa.repeat(pa.scalar(False), count)
+            )
+            parts.append(
+                pa.table(
+                    {
+                        "winner": hits.asked.cast(pa.int64()),
+                        "file": pa.repeat(pa.scalar(index, pa.int64()), count),
+                        "pos": hits.positions,
+                        "s_hash": hits.rows.column(HASH_COLUMN),
+                        "s_order": order,
+                        "s_deleted": gone,
+                    }
+                )
+            )
+        winners = self.winners.append_column("winner", pa.array(range(len(self.winners)), pa.int64()))
+        if parts:
+            stored = pa.concat_tables(parts)
+        else:
+            stored = _STORED.empty_table()
+            stored = stored.append_column("s_order", pa.nulls(0, winners.column("ord").type))
+            stored = stored.append_column("s_deleted", pa.nulls(0, pa.bool_()))
+        # The order value that the row has afterwards: a late delete keeps the stored one.
+        sql = f"""
+            SELECT winner, place, {outcome_sql(rules)} AS outcome, hash, s_hash, file, pos, copies,
+                   CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
+            FROM (SELECT w.*, s.* EXCLUDE (winner), s.winner IS NOT NULL AS stored,
+                         NULL AS forgotten
+                  FROM winners AS w LEFT JOIN ({stored_sql("stored")}) AS s ON s.winner = w.winner) AS compared
+            ORDER BY winner"""
+        return _query(self.connection, sql, winners=winners, stored=stored)
+
+    def _last_rows(self, attempt: Attempt, found: list[Found], verdicts: pa.Table) -> pa.Table:
+        """Return the stored rows of keys that are deleted, in the order of the verdicts."""
+        gone = verdicts.filter(pc.equal(verdicts.column("outcome"), "delete"))
+        parts, order = [], []
+        for index, hits in enumerate(found):
+            here = gone.filter(pc.equal(gone.column("file"), index)).sort_by("pos")
+            if len(here):
+                positions = BitMap64(here.column("pos").to_pylist())
+                parts.append(read_rows(hits.file, attempt.schema, positions))
+                order += here.column("winner").to_pylist()
+        if not parts:
+            return attempt.schema.arrow.empty_table()
+        rows = pa.concat_tables(parts)
+        return rows.take(pc.sort_indices(pa.array(order, pa.int64())))
+
+    def _write(self, attempt: Attempt, verdicts: pa.Table, last_rows: pa.Table) -> StagedFiles | None:
+        """Write the rows that the table gets; those of a lost attempt are taken if they are the same."""
+        arriving = verdicts.filter(pc.is_in(verdicts.column("outcome"), pa.array(WRITTEN)))
+        rows = self._arriving(arriving)
+        if self.rules.deleted_column and len(last_rows):
+            gone = verdicts.filter(pc.equal(verdicts.column("outcome"), "delete"))
+            rows = pa.concat_tables([rows, self._buried(last_rows, gone).select(rows.column_names)])
+        if not len(rows):
+            return None
+        if self._data is not None and self._data[0].equals(rows):
+            return self._data[1]
+        keys: list[Any] = [(name, "ascending") for name in self.rules.key]
+        ordered = rows.sort_by(keys).select(attempt.schema.arrow.names)
+        self._data = rows, attempt.write(ordered, str(uuid4()))
+        return self._data[1]
+
+    def _arriving(self, verdicts: pa.Table) -> pa.Table:
+        rows = self.rows.take(verdicts.column("place"))
+        if self.rules.deleted_column:
+            live = pa.repeat(pa.scalar(False), len(rows))
+            rows = _with(rows, self.rules.deleted_column, live)
+        return rows.append_column(HASH_COLUMN, verdicts.column("hash"))
+
+    def _buried(self, last_rows: pa.Table, verdicts: pa.Table) -> pa.Table:
+        """Return rows as soft deletes leave them: marked, with the order value of the delete."""
+        assert self.rules.deleted_column is not None
+        dead = pa.repeat(pa.scalar(True), len(last_rows))
+        rows = _with(last_rows, self.rules.deleted_column, dead)
+        if self.rules.order_by:
+            kind = rows.schema.field(self.rules.order_by).type
+            rows = _with(rows, self.rules.order_by, verdicts.column("final").cast(kind))
+        return rows
+
+    def _changes(self, verdicts: pa.Table, last_rows: pa.Table) -> pa.Table:
+        """Return the rows of the change log, in the order of arrival."""
+        changed = verdicts.filter(pc.is_in(verdicts.column("outcome"), pa.array(LOGGED)))
+        is_gone = pc.equal(changed.column("outcome"), "delete")
+        arriving, gone = changed.filter(pc.invert(is_gone)), changed.filter(is_gone)
+        rows = self._arriving(arriving).drop_columns([HASH_COLUMN])
+        before = last_rows
+        if len(gone):
+            buried = self._buried(last_rows, gone) if self.rules.deleted_column else last_rows
+            before = buried.select(rows.column_names)
+            rows = pa.concat_tables([rows, before])
+        together = pa.concat_tables([arriving, gone])
+        hashes = pc.if_else(
+            pc.equal(together.column("outcome"), "delete"),
+            pa.scalar(None, pa.int64()),
+            together.column("hash"),
+        )
+        facts = {
+            OP: together.column("outcome"),
+            HASH_BEFORE: together.column("s_hash"),
+            HASH_AFTER: hashes,
+            ROW: self.numbers.take(together.column("place")),
+        }
+        if self.rules.order_by:
+            kind = self.rows.schema.field(self.rules.order_by).type
+            facts[ORDER] = together.column("final").cast(kind)
+        for name, values in facts.items():
+            rows = rows.append_column(name, values)
+        return rows.sort_by(ROW)
+
+
+def _doomed(found: list[Found], verdicts: pa.Table) -> dict[FileEntry, BitMap64]:
+    """Return the positions to delete: of versions that are replaced, and of surplus copies of a key."""
+    replaced = pc.is_in(verdicts.column("outcome"), pa.array(REPLACED))
+    doomed: dict[FileEntry, BitMap64] = {}
+    goes = replaced.to_pylist()
+    kept = dict(
+        zip(
+            verdicts.column("winner").to_pylist(),
+            zip(verdicts.column("file").to_pylist(), verdicts.column("pos").to_pylist(), strict=True),
+            strict=True,
+        )
+    )
+    for index, hits in enumerate(found):
+        positions = BitMap64(
+            position
+            for position, winner in zip(hits.positions.to_pylist(), hits.asked.to_pylist(), strict=True)
+            if goes[winner] or kept[winner] != (index, position)
+        )
+        if positions:
+            doomed[hits.file] = positions
+    return doomed
+
+
+def _counted(verdicts: pa.Table) -> list[dict[str, Any]]:
+    counted = verdicts.group_by("outcome").aggregate([([], "count_all")])
+    return [{"outcome": row["outcome"], "number": row["count_all"]} for row in counted.to_pylist()]
+
+
+def _comparable(values: Any) -> Any:
+    """Return order values as DuckDB compares them best: moments as whole numbers."""
+    return (
+        values.cast(pa.int64())
+        if pa.types.is_temporal(values.type) and not pa.types.is_date(values.type)
+        else values
+    )
+
+
+def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
+    at = rows.schema.get_field_index(name)
+    return rows.set_column(at, rows.schema.field(at).with_nullable(True), values)
+
+
+def _query(connection: duckdb.DuckDBPyConnection, sql: str, **tables: pa.Table) -> pa.Table:
+    for name, table in tables.items():
+        connection.register(name, table)
+    try:
+        return connection.execute(sql).to_arrow_table()
+    finally:
+        for name in tables:
+            connection.unregister(name)

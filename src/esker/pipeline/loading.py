@@ -1,0 +1,53 @@
+"""Put together what loads the batches of one run: mode, change log, quarantine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create
+from esker.engine.session import Engine
+from esker.events import Listener, Reached
+from esker.ledger.change_log import ChangeLog
+from esker.ledger.quarantine import QUARANTINE_COLUMNS, Quarantine
+from esker.load.batch import Loading
+from esker.load.loader import Loader, Mode
+from esker.load.modes.append import Append
+from esker.load.modes.keyed import Keyed
+from esker.load.publish import Publisher
+from esker.pipeline.tables import log_of, quarantine_of
+from esker.project.pipelines import KEYED
+from esker.sources import Reader
+
+
+def open_loader(engine: Engine, name: str, source: Reader, publisher: Publisher, listen: Listener) -> Loader:
+    """Return the loader of a pipeline whose table and change log are there."""
+    pipeline = engine.project.pipeline(name)
+    loading = Loading(
+        engine,
+        name,
+        pipeline,
+        publisher.table,
+        publisher.run,
+        reached=lambda step: listen(Reached(name, step)),
+    )
+    if pipeline.mode not in KEYED:
+        return Loader(loading, Append(loading), source, publisher, listen)
+    if pipeline.changes:
+        log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
+        publisher.log = log.side
+        loading = replace(loading, log=log)
+
+    def quarantine() -> Quarantine:
+        opened = _open_quarantine(engine, publisher.table)
+        publisher.quarantine = opened.side
+        return opened
+
+    loading = replace(loading, quarantine=quarantine)
+    mode: Mode = Keyed(loading)
+    return Loader(loading, mode, source, publisher, listen)
+
+
+def _open_quarantine(engine: Engine, table: TableId) -> Quarantine:
+    side = quarantine_of(engine.project, table)
+    create(engine, NewTable(side, QUARANTINE_COLUMNS, (), TABLE_DEFAULTS))
+    return Quarantine.of(engine, side)

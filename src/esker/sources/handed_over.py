@@ -1,0 +1,93 @@
+"""Rows that a program hands over, in the place of a pipeline's source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from esker.engine.compat import arrow_schema_as_spark, from_arrow
+from esker.engine.session import Engine
+from esker.errors import UnsuitableData
+from esker.ledger.entry import Position
+from esker.ledger.run_id import new_run_id
+from esker.project.pipelines import Pipeline
+from esker.project.types import Column, Plain, columns_from_json
+from esker.sources.source import Sent, Slice
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """Reads rows that are there already. The position of the pipeline's own source does not move."""
+
+    engine: Engine
+    rows: pa.Table | None
+    frame: DataFrame | None
+    fingerprint: str
+
+    @classmethod
+    def of(
+        cls,
+        engine: Engine,
+        pipeline: Pipeline,
+        data: DataFrame | pa.Table | pa.RecordBatch | Iterable[Mapping[str, Any]],
+    ) -> HandedOver:
+        """Take over rows, or raise UnsuitableData."""
+        fingerprint = pipeline.source.type
+        match data:
+            case DataFrame():
+                return cls(engine, None, data, fingerprint)
+            case pa.Table():
+                rows = data
+            case pa.RecordBatch():
+                rows = pa.Table.from_batches([data])
+            case _:
+                rows = _table(data)
+        return cls(engine, rows, None, fingerprint)
+
+    def plan(self, position: Position | None) -> list[Slice]:
+        count = f"{len(self.rows):,} rows" if self.rows is not None else "rows"
+        size = self.rows.nbytes if self.rows is not None else 0
+        return [Slice(position, position, new_run_id(), size, f"{count} handed over", None)]
+
+    def newest(self) -> Slice | None:
+        return self.plan(None)[0]
+
+    def check(self, slices: Sequence[Slice]) -> None:
+        pass
+
+    def sent(self, slices: Sequence[Slice]) -> Sent:
+        if self.frame is not None:
+            columns = columns_from_json(self.frame.schema.jsonValue())
+        else:
+            assert self.rows is not None
+            columns = columns_from_json(arrow_schema_as_spark(self.rows.schema))
+        known = (column for column in columns if column.type != Plain("void"))
+        return Sent(tuple(Column(column.name, column.type) for column in known), is_text=True)
+
+    def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
+        if self.frame is not None:
+            return self.frame
+        return from_arrow(self.engine.spark, self.rows)
+
+    def arrow(self, piece: Slice) -> pa.Table | None:
+        return self.rows
+
+    def confirm(self, piece: Slice) -> None:
+        pass
+
+    def record(self, piece: Slice, run: str) -> None:
+        pass
+
+
+def _table(data: Iterable[Mapping[str, Any]]) -> pa.Table:
+    try:
+        rows = [dict(row) for row in data]
+        # Every row is looked at: a column that only the last row has would be lost otherwise.
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise UnsuitableData(str(error)) from error
