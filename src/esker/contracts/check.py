@@ -10,7 +10,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from esker.contracts.evolution import find, is_widening
+from esker.contracts.evolution import find
 from esker.engine.compat import try_cast
 from esker.project.types import (
     Array,
@@ -30,6 +30,9 @@ BAD = "_esker_bad"
 
 _SHOWN_CHARACTERS = 200
 
+_FLOATING = {"float": (6, 1.17549435e-38), "double": (15, 2.2250738585072014e-308)}
+"""How many digits always come back, and the least number with all its digits."""
+
 
 def fit(
     frame: DataFrame,
@@ -41,28 +44,21 @@ def fit(
 ) -> DataFrame:
     """Return the frame's rows as these columns, with BAD beside them where a row can be bad at all.
 
-    `malformed` names the column that holds a record which no parser could read, `origin` the one that
-    says where the row came from; a frame may lack the first. Columns of `keep` are carried along.
+    `malformed` names the column that says why a record could not be parsed, `origin` the one that says
+    where the row came from; a frame may lack the first. Columns of `keep` are carried along.
     """
     sent = columns_from_json(frame.schema.jsonValue())
     fitted: list[Expression] = []
     reasons: list[Expression] = []
     if find(sent, malformed):
-        shown = F.substring(F.col(malformed), 1, _SHOWN_CHARACTERS)
-        told = F.concat(F.lit("cannot be read as the table's columns: "), shown)
-        reasons.append(F.when(F.col(malformed).isNotNull(), told))
+        reasons.append(F.col(malformed))
     for column in columns:
         incoming = find(sent, column.name)
         if incoming is None:
             value = F.lit(None).cast(ddl(column.type))
-        elif incoming.type == Plain("string") and column.type != Plain("string"):
-            value, reason = _parsed(F.col(quoted(incoming.name)), column)
-            reasons.append(reason)
-        elif _is_narrower(column.type, incoming.type):
-            value, reason = _narrowed(F.col(quoted(incoming.name)), column)
-            reasons.append(reason)
         else:
-            value = _adapted(F.col(quoted(incoming.name)), incoming.type, column.type)
+            value, reason = _fitted(F.col(quoted(incoming.name)), incoming.type, column.type, column.name)
+            reasons += [reason] if reason is not None else []
         if column.required:
             missing = F.lit(f'column "{column.name}" is required and has no value')
             reasons.append(F.when(value.isNull(), missing))
@@ -75,17 +71,66 @@ def fit(
     return frame.select(*fitted, *keep)
 
 
-def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:
-    """Return a text as the column's type, and the reason when it is none."""
-    kind = column.type
+def _fitted(value: Expression, sent: Type, wanted: Type, path: str) -> tuple[Expression, Expression | None]:
+    """Return a value as another type, and the reason when it is none; no reason where it always fits."""
+    if sent == wanted:
+        return value, None
+    match sent, wanted:
+        case Plain("string"), Plain() | Decimal():
+            return _parsed(value, wanted, path)
+        case Struct(), Struct(fields):
+            inner, reasons = [], []
+            for field in fields:
+                have = find(sent.fields, field.name)
+                if have is None:
+                    part: Expression = F.lit(None).cast(ddl(field.type))
+                else:
+                    part, reason = _fitted(
+                        value.getField(have.name), have.type, field.type, f"{path}.{field.name}"
+                    )
+                    reasons += [reason] if reason is not None else []
+                inner.append(part.alias(field.name))
+            return F.when(value.isNotNull(), F.struct(*inner)), F.coalesce(*reasons) if reasons else None
+        case Array(have_element), Array(want_element):
+            each = F.transform(value, lambda item: _fitted(item, have_element, want_element, path)[0])
+            return each, _first_reason(value, have_element, want_element, path)
+        case Map(have_key, have_value), Map(want_key, want_value):
+            each = F.transform_values(value, lambda _, item: _fitted(item, have_value, want_value, path)[0])
+            each = F.transform_keys(each, lambda key, _: _fitted(key, have_key, want_key, path)[0])
+            return each, _either(
+                _first_reason(F.map_keys(value), have_key, want_key, path),
+                _first_reason(F.map_values(value), have_value, want_value, path),
+            )
+    return value.cast(ddl(wanted)), None
+
+
+def _first_reason(values: Expression, sent: Type, wanted: Type, path: str) -> Expression | None:
+    """Return the reason of the first value of a list that does not fit."""
+    if _fitted(F.lit(None).cast(ddl(sent)), sent, wanted, path)[1] is None:
+        return None
+    reasons = F.transform(values, lambda item: _reason(item, sent, wanted, path))
+    return F.get(F.filter(reasons, lambda reason: reason.isNotNull()), F.lit(0))
+
+
+def _reason(value: Expression, sent: Type, wanted: Type, path: str) -> Expression:
+    reason = _fitted(value, sent, wanted, path)[1]
+    return F.lit(None).cast("string") if reason is None else reason
+
+
+def _either(one: Expression | None, other: Expression | None) -> Expression | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return F.coalesce(one, other)
+
+
+def _parsed(text: Expression, kind: Plain | Decimal, path: str) -> tuple[Expression, Expression]:
+    """Return a text as a type, and the reason when it is none."""
     given = F.when(F.trim(text) != "", text)
     value = try_cast(given, ddl(kind))
     lost = value.isNull()
     if isinstance(kind, Decimal):
-        # A cast rounds silently: compare with the value at full scale.
-        digits = kind.precision - kind.scale
-        lost = lost | (try_cast(given, f"decimal(38,{38 - digits})") != value)
-        lost = lost | F.trim(given).rlike(rf"^[^eE]*\.\d{{{kind.scale}}}\d*[1-9]\d*$")
+        # A cast rounds silently.
+        lost = lost | (_digits(given) != _digits(value.cast("string")))
     elif kind == Plain("date"):
         # A cast drops a time of day silently.
         lost = lost | ~F.trim(given).rlike(r"^[+-]?\d{1,7}-\d{1,2}-\d{1,2}$")
@@ -94,48 +139,29 @@ def _parsed(text: Expression, column: Column) -> tuple[Expression, Expression]:
         zone = r"(\s*(Z|[+-]\d.*|[A-Za-z].*))?" if kind == Plain("timestamp") else ""
         time = rf"[T ]\d{{1,2}}:\d{{1,2}}(:\d{{1,2}}(\.\d{{1,6}}0*)?)?{zone}"
         lost = lost | ~F.trim(given).rlike(rf"^[+-]?\d{{4,6}}-\d{{1,2}}-\d{{1,2}}({time})?$")
-    elif kind in (Plain("double"), Plain("float")):
+    elif isinstance(kind, Plain) and kind.name in _FLOATING:
+        lost = lost | _is_rounded(given, value, *_FLOATING[kind.name])
         # Java reads 1d and 1f as numbers.
         lost = lost | F.trim(given).rlike(r"\d[dDfF]$")
     reason = F.concat(
-        F.lit(f'column "{column.name}": "'),
-        F.substring(given, 1, _SHOWN_CHARACTERS),
-        F.lit(f'" is no {kind}'),
+        F.lit(f'column "{path}": "'), F.substring(given, 1, _SHOWN_CHARACTERS), F.lit(f'" is no {kind}')
     )
     return value, F.when(given.isNotNull() & F.coalesce(lost, F.lit(True)), reason)
 
 
-def _is_narrower(wanted: Type, sent: Type) -> bool:
-    return isinstance(wanted, Decimal) and isinstance(sent, Decimal) and not is_widening(sent, wanted)
+def _is_rounded(given: Expression, value: Expression, sure: int, least: float) -> Expression:
+    """Tell whether a floating number is another than the text says.
+
+    A number with few digits always comes back as it was written: 0.1 is no loss, though no double is
+    exactly that. One with more digits must come back digit by digit. Infinity and zero are right only if
+    they are written so, and next to zero digits are lost whatever their number.
+    """
+    is_doubtful = (F.length(given) > sure) | (F.abs(value) < least) | (F.abs(value) == float("inf"))
+    is_number = given.rlike(r"\d")
+    return is_doubtful & is_number & (_digits(given) != _digits(value.cast("string")))
 
 
-def _narrowed(number: Expression, column: Column) -> tuple[Expression, Expression]:
-    """Return a decimal with fewer digits, and the reason when digits would be lost."""
-    value = try_cast(number, ddl(column.type))
-    lost = number.isNotNull() & F.coalesce(value != number, F.lit(True))
-    shown = F.regexp_replace(number.cast("string"), r"(\.\d*?)0+$", "$1")
-    reason = F.concat(F.lit(f'column "{column.name}": "'), shown, F.lit(f'" is no {column.type}'))
-    return value, F.when(lost, reason)
-
-
-def _adapted(value: Expression, sent: Type, wanted: Type) -> Expression:
-    """Return a typed value as a wider type; shapes have been compared before."""
-    if sent == wanted:
-        return value
-    match sent, wanted:
-        case Struct(), Struct(fields):
-            inner = []
-            for field in fields:
-                have = find(sent.fields, field.name)
-                part = (
-                    _adapted(value.getField(have.name), have.type, field.type)
-                    if have
-                    else F.lit(None).cast(ddl(field.type))
-                )
-                inner.append(part.alias(field.name))
-            return F.when(value.isNotNull(), F.struct(*inner))
-        case Array(have_element), Array(want_element):
-            return F.transform(value, lambda item: _adapted(item, have_element, want_element))
-        case Map(_, have_value), Map(_, want_value):
-            return F.transform_values(value, lambda _, item: _adapted(item, have_value, want_value))
-    return value.cast(ddl(wanted))
+def _digits(number: Expression) -> Expression:
+    """Return the digits of a number written as text, without zeros at either end, point and exponent."""
+    plain = F.translate(F.substring_index(F.lower(number), "e", 1), "+-. \t", "")
+    return F.trim(plain, F.lit("0"))

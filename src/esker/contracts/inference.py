@@ -33,7 +33,8 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
 def infer_columns(frame: DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     """Return the named text columns with the narrowest type that fits every value.
 
-    Columns that are empty in every row are left out.
+    Columns without a value in any row are left out. The empty text is a value, but tells no type: alone
+    it makes a column of text, beside others it is nothing.
     """
     if not names:
         return ()
@@ -42,7 +43,7 @@ def infer_columns(frame: DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
         for index, name in enumerate(names)
         for kind, pattern in _PATTERNS
     ]
-    filled = [F.count(_value(name)).alias(f"{index}_filled") for index, name in enumerate(names)]
+    filled = [F.count(F.col(quoted(name))).alias(f"{index}_filled") for index, name in enumerate(names)]
     row = frame.agg(*tests, *filled).first()
     assert row is not None
     columns = []

@@ -7,30 +7,31 @@ with equal headers are read together.
 
 from __future__ import annotations
 
-import codecs
-import csv
-import io
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 
-import pyarrow as pa
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from esker.errors import SourceMalformed, SourceUnreadable
 from esker.project.sources import FilesSource
 from esker.project.types import Column, Plain
-from esker.sources.files.formats import locations
+from esker.sources.files.csv_grammar import Grammar
+from esker.sources.files.csv_header import Header, read_header
+from esker.sources.files.csv_lines import FLAWS, flaw_of
+from esker.sources.files.csv_quotes import check_quotes
+from esker.sources.files.formats import filled, locations, union
+from esker.sources.files.lines import read_lines, refuse_lines
 from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, Sent
 
-_HEADER_LIMIT = 1 << 18
-_NO_TEXT = "\0"
+# Stands for a value that is not there. Spark compares it with values too, so it must never be one.
+_NO_VALUE = "\0esker: no value\0"
+_REPLACED = "\ufffd"
+_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -41,102 +42,116 @@ class CsvFormat:
     source: FilesSource
     declared: tuple[str, ...]
     """Names of the columns when files have no header."""
-    headers: dict[FoundFile, tuple[str, ...]]
+    headers: dict[FoundFile, Header]
     """Headers that have been read; a file that changes is another one."""
 
+    def check(self, files: Sequence[FoundFile]) -> None:
+        if self.source.multi_line:
+            for file, header in self._headers(files).items():
+                check_quotes(file, self.source, header.line_end)
+            return
+        # Spark drops a line of blanks. It is a value of the only column, or delimiters that are blanks.
+        counting = [
+            file
+            for file, header in self._headers(files).items()
+            if len(header.names) == 1 or self.source.delimiter.isspace()
+        ]
+        others = [file for file in filled(files) if file not in set(counting)]
+        for group, blanks_count in ((counting, True), (others, False)):
+            if group:
+                lines = read_lines(self.spark, group)
+                flaw = flaw_of(F.col("value"), self.source, blanks_count=blanks_count)
+                refuse_lines(lines, flaw, FLAWS, group)
+
     def sent(self, files: Sequence[FoundFile]) -> Sent:
-        names = dict.fromkeys(name for header in self._by_header(files) for name in header)
-        columns = tuple(Column(name, Plain("string")) for name in names)
+        columns = tuple(Column(name, Plain("string")) for name in self._names(files))
         return Sent(columns, is_text=True, is_untyped=True)
 
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
-        groups = [self._read_group(header, group) for header, group in self._by_header(files).items()]
-        return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), groups)
+        groups: dict[Header, list[FoundFile]] = defaultdict(list)
+        for file, header in self._headers(files).items():
+            groups[header].append(file)
+        names = self._names(files)
+        if not groups:
+            fields = [StructField(name, StringType()) for name in (*names, MALFORMED, ORIGIN)]
+            return self.spark.createDataFrame([], StructType(fields))
+        return union([self._read_group(header, group, names) for header, group in groups.items()])
 
-    def _read_group(self, header: tuple[str, ...], files: list[FoundFile]) -> DataFrame:
+    def _read_group(self, header: Header, files: list[FoundFile], names: Sequence[str]) -> DataFrame:
         # Columns are numbered while Spark parses, so that no name of a file can meet one of ours.
-        fields = [StructField(f"c{index}", StringType()) for index in range(len(header))]
+        fields = [StructField(f"c{index}", StringType()) for index in range(len(header.names))]
         frame = (
             self.spark.read.format("csv")
             .schema(StructType([*fields, StructField(MALFORMED, StringType())]))
-            .options(
-                sep=self.source.delimiter,
-                quote=self.source.quote,
-                # RFC 4180 writes a quote inside quotes twice; Spark's default is a backslash.
-                escape=self.source.quote or "\0",
-                header=str(self.source.header).lower(),
-                enforceSchema="true",
-                # Spark takes `""` for null too, unless null is written as something else.
-                nullValue=self.source.null_value or _NO_TEXT,
-                multiLine=str(self.source.multi_line).lower(),
-                encoding=self.source.encoding,
-                mode="PERMISSIVE",
-                columnNameOfCorruptRecord=MALFORMED,
-                **self.source.options,
-            )
+            .options(**self._options(header))
             .load(locations(files))
         )
-        named = [F.col(f"c{index}").alias(name) for index, name in enumerate(header)]
-        return frame.select(*named, MALFORMED, F.col("_metadata.file_path").alias(ORIGIN))
+        values = {name.lower(): self._value(f"c{index}") for index, name in enumerate(header.names)}
+        missing = F.lit(None).cast("string")
+        named = [values.get(name.lower(), missing).alias(name) for name in names]
+        path = frame.metadataColumn("_metadata").getField("file_path")
+        return frame.select(*named, self._malformed(header).alias(MALFORMED), path.alias(ORIGIN))
 
-    def _by_header(self, files: Sequence[FoundFile]) -> dict[tuple[str, ...], list[FoundFile]]:
-        if not self.source.header:
-            return {self.declared: list(files)}
-        groups: dict[tuple[str, ...], list[FoundFile]] = defaultdict(list)
+    def _options(self, header: Header) -> dict[str, str]:
+        options = {
+            "sep": self.source.delimiter,
+            "quote": self.source.quote,
+            # RFC 4180 writes a quote inside quotes twice; Spark's default is a backslash.
+            "escape": self.source.quote or "\0",
+            "header": str(self.source.header).lower(),
+            "enforceSchema": "true",
+            # Spark takes `""` for null too, unless null is written as something else.
+            "nullValue": _NO_VALUE,
+            "multiLine": str(self.source.multi_line).lower(),
+            "encoding": self.source.java_encoding,
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": MALFORMED,
+            **self.source.options,
+        }
+        if self.source.multi_line:
+            # Left to find out itself, Spark writes every line break inside quotes as \n.
+            options["lineSep"] = header.line_end
+        return options
+
+    def _value(self, name: str) -> Expression:
+        if not self.source.null_value:
+            return F.col(name)
+        # Where null is written as a text, nothing at all is the empty text.
+        return F.nullif(F.coalesce(F.col(name), F.lit("")), F.lit(self.source.null_value))
+
+    def _malformed(self, header: Header) -> Expression:
+        record = F.col(MALFORMED)
+        bare = record
+        if self.source.quote:
+            bare = F.regexp_replace(record, Grammar.of(self.source).quoted, "")
+        delimiters = F.length(bare) - F.length(F.replace(bare, F.lit(self.source.delimiter)))
+        wanted = len(header.names)
+        ragged = F.concat(
+            (delimiters + 1).cast("string"),
+            F.lit(f" values where {wanted} are expected (another delimiter, quote or multi_line?): "),
+            F.substring(record, 1, _SHOWN_CHARACTERS),
+        )
+        reason = F.when(record.isNotNull(), ragged)
+        if self.source.java_encoding.startswith("UTF-"):
+            return reason
+        # Java writes this sign for bytes that are no character. No other encoding can write it itself.
+        values = F.concat_ws("", *(F.col(f"c{index}") for index in range(wanted)))
+        unknown = F.concat(F.lit(f"bytes are not {self.source.encoding} (another encoding?): "), values)
+        return F.coalesce(reason, F.when(values.contains(_REPLACED), unknown))
+
+    def _names(self, files: Sequence[FoundFile]) -> list[str]:
+        """Return the columns of all files; a name in another case is the same name."""
+        names: dict[str, str] = {}
+        for header in self._headers(files).values():
+            for name in header.names:
+                names.setdefault(name.lower(), name)
+        return list(names.values()) or list(self.declared)
+
+    def _headers(self, files: Sequence[FoundFile]) -> dict[FoundFile, Header]:
+        """Return the headers of files that are not empty."""
+        unknown = [file for file in filled(files) if file not in self.headers]
         with ThreadPoolExecutor(8) as pool:
-            for file, header in zip(files, pool.map(self._header, files), strict=True):
-                if header:  # an empty file has no rows either
-                    groups[header].append(file)
-        if not groups:
-            return {self.declared: list(files)}
-        return groups
-
-    def _header(self, file: FoundFile) -> tuple[str, ...]:
-        if file not in self.headers:
-            names = self._parse_header(file, self._start(file))
-            self._check_header(file, names)
-            self.headers[file] = names
-        return self.headers[file]
-
-    def _start(self, file: FoundFile) -> str:
-        """Return the first lines of a file as text."""
-        try:
-            with pa.input_stream(str(file.location), compression="detect") as stream:
-                start = stream.read(_HEADER_LIMIT)
-        except (OSError, pa.ArrowException) as error:
-            raise SourceUnreadable(file.path, str(error)) from error
-        encoding = "utf-8-sig" if self.source.encoding.lower() in ("utf-8", "utf8") else self.source.encoding
-        try:
-            # Cut in the middle of a character, the last one is left for later.
-            decoder = codecs.getincrementaldecoder(encoding)("strict")
-            return decoder.decode(start, final=len(start) < _HEADER_LIMIT)
-        except (UnicodeDecodeError, LookupError) as error:
-            raise SourceMalformed(
-                file.path, f"it is not {self.source.encoding}: {error}", "Set source: {encoding: …}."
-            ) from error
-
-    def _parse_header(self, file: FoundFile, text: str) -> tuple[str, ...]:
-        if not self.source.multi_line:
-            # Spark's header is the first line that is not blank, wherever quotes begin and end.
-            text = next((line for line in re.split(r"\r\n|\n|\r", text) if line.strip()), "")
-        try:
-            lines = csv.reader(
-                io.StringIO(text, newline=""),
-                delimiter=self.source.delimiter,
-                quotechar=self.source.quote or None,
-                quoting=csv.QUOTE_MINIMAL if self.source.quote else csv.QUOTE_NONE,
-            )
-            return next((tuple(row) for row in lines if row), ())
-        except csv.Error as error:
-            raise SourceMalformed(file.path, f"its header cannot be read: {error}") from error
-
-    def _check_header(self, file: FoundFile, names: tuple[str, ...]) -> None:
-        seen: dict[str, str] = {}
-        for index, name in enumerate(names, start=1):
-            if not name.strip():
-                raise SourceMalformed(file.path, f"column {index} of its header has no name")
-            if name.lower() in seen:
-                raise SourceMalformed(
-                    file.path, f'its header names column "{name}" twice (upper and lower case are one)'
-                )
-            seen[name.lower()] = name
+            found = pool.map(lambda file: read_header(file, self.source, self.declared), unknown)
+            self.headers.update(zip(unknown, found, strict=True))
+        # A file of blank lines has no header and no rows.
+        return {file: self.headers[file] for file in filled(files) if self.headers[file].names}

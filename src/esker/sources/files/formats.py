@@ -1,4 +1,4 @@
-"""What every file format can do: tell its columns, and read files as rows."""
+"""What every file format can do: check files, tell their columns, and read them as rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _PATTERN = re.compile(r"[*?\[\]{}\\]")
 class Format(Protocol):
     """How the files of one format are read."""
 
+    def check(self, files: Sequence[FoundFile]) -> None:
+        """Raise SourceMalformed or ColumnRefused for what reading would lose or change unseen."""
+
     def sent(self, files: Sequence[FoundFile]) -> Sent:
         """Return the columns of all these files together."""
 
@@ -32,3 +35,20 @@ def locations(files: Sequence[FoundFile]) -> list[str]:
     4.1 then reads other files of the list twice when one name holds such a character.
     """
     return ["file://" + _PATTERN.sub(r"\\\g<0>", str(file.location)) for file in files]
+
+
+def filled(files: Sequence[FoundFile]) -> list[FoundFile]:
+    """Return the files that hold anything. An empty .gz file is none to those who unpack it."""
+    return [file for file in files if file.version.size > 0]
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of frames with the same columns in the same order.
+
+    Halves are put together: one after the other, hundreds of frames make a plan hundreds of levels deep,
+    which Spark goes through anew with each of them.
+    """
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return union(frames[:middle]).union(union(frames[middle:]))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from esker.errors import ColumnRefused, SourceMalformed
 from esker.project.sources import FilesSource
-from esker.project.types import Column, Decimal, Plain, columns_as_json, columns_from_json
-from esker.sources.files.formats import locations
+from esker.project.types import Array, Column, Map, Plain, Struct, Type, columns_as_json, columns_from_json
+from esker.sources.files.formats import filled, locations
+from esker.sources.files.jsonl_lines import FLAWS, flaw_of, is_read
+from esker.sources.files.lines import named, read_lines, refuse_lines
 from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, Sent
+
+_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -23,44 +29,108 @@ class JsonLinesFormat:
     spark: SparkSession
     source: FilesSource
 
+    def check(self, files: Sequence[FoundFile]) -> None:
+        if filled(files):
+            lines = read_lines(self.spark, files, line_end="\n")
+            refuse_lines(lines, flaw_of(F.col("value"), self.source.options), FLAWS, files)
+
     def sent(self, files: Sequence[FoundFile]) -> Sent:
+        if not filled(files):
+            return Sent((), is_text=True, is_exact=True)
+        # Spark's parser finds values by the exact name, but takes `id` and `ID` as one column when it
+        # looks for names. In a session of its own both are found.
+        session = self.spark.newSession()
+        session.conf.set("spark.sql.caseSensitive", "true")
         # Every line is looked at: a field that only the last line has would otherwise be lost. A field
         # that is null everywhere is left out; it gets a column when a value shows its type.
-        frame = self.spark.read.format("json").options(
-            dropFieldIfAllNull="true", samplingRatio="1.0", **self._options()
-        )
-        schema = frame.load(locations(files)).schema.jsonValue()
-        columns = tuple(c for c in columns_from_json(schema) if c.name != MALFORMED)
+        options = {"dropFieldIfAllNull": "true", "samplingRatio": "1.0", "mode": "DROPMALFORMED"}
+        frame = session.read.format("json").options(lineSep="\n", **options, **self.source.options)
+        columns = columns_from_json(frame.load(locations(filled(files))).schema.jsonValue())
+        for one, other in _twins(columns):
+            self._refuse(one, other, files)
+        if not columns:
+            self._check_objects(files)
         return Sent(columns, is_text=True, is_exact=True)
 
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
         # Values are read as they stand in the file, and parsed by our own checks: Spark would round
         # decimals and take whole numbers for seconds since 1970.
-        wanted = StructType.fromJson(columns_as_json(tuple(_as_sent(column) for column in columns)))
+        wanted = StructType.fromJson(columns_as_json(_as_text(columns)))
         fields = [StructField(field.name, field.dataType) for field in wanted.fields]
+        schema = StructType([*fields, StructField(MALFORMED, StringType())])
+        if not filled(files):
+            return self.spark.createDataFrame([], schema.add(ORIGIN, StringType()))
         frame = (
             self.spark.read.format("json")
-            .schema(StructType([*fields, StructField(MALFORMED, StringType())]))
-            .options(**self._options())
-            .load(locations(files))
+            .schema(schema)
+            # No encoding: if one is set, even UTF-8, Spark decodes the file first, no longer has the
+            # digits of a number as they stand there, and writes 1.50 as 1.5.
+            .options(mode="PERMISSIVE", columnNameOfCorruptRecord=MALFORMED, lineSep="\n")
+            .options(**self.source.options)
+            .load(locations(filled(files)))
         )
-        return frame.select("*", F.col("_metadata.file_path").alias(ORIGIN))
+        shown = F.substring(F.col(MALFORMED), 1, _SHOWN_CHARACTERS)
+        told = F.concat(F.lit("is no JSON object on one line, or none with the table's columns: "), shown)
+        path = frame.metadataColumn("_metadata").getField("file_path")
+        return frame.withColumn(MALFORMED, told).select("*", path.alias(ORIGIN))
 
-    def _options(self) -> dict[str, str]:
-        return {
-            "mode": "PERMISSIVE",
-            "columnNameOfCorruptRecord": MALFORMED,
-            "encoding": self.source.encoding,
-            "lineSep": "\n",
-            **self.source.options,
-        }
+    def _check_objects(self, files: Sequence[FoundFile]) -> None:
+        """Refuse files without a single object, such as one that is written over many lines."""
+        lines = read_lines(self.spark, files, line_end="\n").where(F.trim("value") != "")
+        if not lines.where(is_read(F.col("value"), self.source.options)).isEmpty():
+            return
+        path = lines.metadataColumn("_metadata").getField("file_path")
+        if row := lines.select(path.alias("path"), "value").first():
+            raise SourceMalformed(
+                named(row.path, files),
+                f"no line of it is a JSON object: {row.value[:_SHOWN_CHARACTERS]}",
+                "Write one whole object a line, without line breaks in it: jq -c . does so.",
+            )
+
+    def _refuse(self, one: str, other: str, files: Sequence[FoundFile]) -> None:
+        lines = read_lines(self.spark, files, line_end="\n")
+        path = lines.metadataColumn("_metadata").getField("file_path")
+        # The file is named as a help for people: that the name stands somewhere in it is enough.
+        written = json.dumps(other.rpartition(".")[2], ensure_ascii=False)
+        row = lines.where(F.col("value").contains(written)).select(path.alias("path")).first()
+        raise ColumnRefused(
+            named(row.path, files) if row else files[0].path,
+            other,
+            f'The files of this batch name a column "{one}" and "{other}"; upper and lower case are one.',
+            "Write the name alike in all lines.",
+        )
 
 
-def _as_sent(column: Column) -> Column:
-    match column.type:
-        case Plain():
-            return Column(column.name, Plain("string"))
-        case Decimal(precision, scale):
-            # With every digit that fits: what the column has no room for is found out, not rounded.
-            return Column(column.name, Decimal(38, 38 - (precision - scale)))
-    return column
+def _twins(columns: tuple[Column, ...], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Return names that differ in case only, at any depth."""
+    seen: dict[str, str] = {}
+    for column in columns:
+        name = f"{prefix}{column.name}"
+        if name.lower() in seen:
+            yield seen[name.lower()], name
+        seen[name.lower()] = name
+        yield from _twins(_fields(column.type), f"{name}.")
+
+
+def _fields(kind: Type) -> tuple[Column, ...]:
+    match kind:
+        case Struct(fields):
+            return fields
+        case Array(element):
+            return _fields(element)
+    return ()
+
+
+def _as_text(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple(Column(column.name, _type_as_text(column.type)) for column in columns)
+
+
+def _type_as_text(kind: Type) -> Type:
+    match kind:
+        case Struct(fields):
+            return Struct(_as_text(fields))
+        case Array(element):
+            return Array(_type_as_text(element))
+        case Map(key, value):
+            return Map(_type_as_text(key), _type_as_text(value))
+    return Plain("string")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
+from esker.errors import ColumnRefused
 from esker.project.sources import FilesSource
-from esker.project.types import Column, columns_from_json
+from esker.project.types import Column, columns_as_json, columns_from_json
 from esker.sources.files.formats import locations
 from esker.sources.files.listing import FoundFile
+from esker.sources.files.parquet_footer import Footer, read_footer
+from esker.sources.files.widening import NoCommonType, widen_columns
 from esker.sources.source import ORIGIN, Sent
 
 
@@ -21,15 +25,47 @@ class ParquetFormat:
 
     spark: SparkSession
     source: FilesSource
+    footers: dict[FoundFile, Footer]
+    """Footers that have been read; a file that changes is another one."""
+
+    def check(self, files: Sequence[FoundFile]) -> None:
+        self._columns(files)
 
     def sent(self, files: Sequence[FoundFile]) -> Sent:
-        columns = columns_from_json(self._frame(files).schema.jsonValue())
-        return Sent(tuple(Column(column.name, column.type) for column in columns))
+        return Sent(self._columns(files))
 
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
-        return self._frame(files).select("*", F.col("_metadata.file_path").alias(ORIGIN))
+        # Spark reads a narrower number as a wider one, and a column that a file lacks as null.
+        schema = StructType.fromJson(columns_as_json(self._columns(files)))
+        reader = self.spark.read.format("parquet").schema(schema).options(**self.source.options)
+        frame = reader.load(locations(files))
+        path = frame.metadataColumn("_metadata").getField("file_path")
+        return frame.select("*", path.alias(ORIGIN))
 
-    def _frame(self, files: Sequence[FoundFile]) -> DataFrame:
-        # Without mergeSchema Spark takes one file's columns for all and drops the others' silently.
-        reader = self.spark.read.format("parquet").options(mergeSchema="true", **self.source.options)
-        return reader.load(locations(files))
+    def _columns(self, files: Sequence[FoundFile]) -> tuple[Column, ...]:
+        """Return the columns of all files, each wide enough for every file."""
+        examples: dict[str, FoundFile] = {}
+        with ThreadPoolExecutor(8) as pool:
+            for file, footer in zip(files, pool.map(self._footer, files), strict=True):
+                examples.setdefault(footer.schema, file)
+        columns: tuple[Column, ...] = ()
+        for file in examples.values():
+            found = columns_from_json(self._schema(file).jsonValue())
+            try:
+                columns = widen_columns(columns, tuple(Column(each.name, each.type) for each in found))
+            except NoCommonType as error:
+                raise ColumnRefused(
+                    file.path,
+                    error.path,
+                    f"It is {error.other} there and {error.one} in other files of this batch.",
+                    "Write it with one type in all files, or load the files into tables of their own.",
+                ) from None
+        return columns
+
+    def _schema(self, file: FoundFile) -> StructType:
+        return self.spark.read.format("parquet").options(**self.source.options).load(locations([file])).schema
+
+    def _footer(self, file: FoundFile) -> Footer:
+        if file not in self.footers:
+            self.footers[file] = read_footer(file)
+        return self.footers[file]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from esker.engine.failures import explained
@@ -19,10 +20,12 @@ from esker.project.pipelines import Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column
 from esker.sources.files.csv import CsvFormat
+from esker.sources.files.csv_header import Header
 from esker.sources.files.formats import Format
 from esker.sources.files.jsonl import JsonLinesFormat
 from esker.sources.files.listing import FoundFile, list_files, look_at
 from esker.sources.files.parquet import ParquetFormat
+from esker.sources.files.parquet_footer import Footer
 from esker.sources.source import Sent, Slice
 
 _SHOWN = 3
@@ -37,7 +40,8 @@ class FilesReader:
     pipeline: Pipeline
     source: FilesSource
     loaded: LoadedFiles
-    headers: dict[FoundFile, tuple[str, ...]] = field(default_factory=dict)
+    headers: dict[FoundFile, Header] = field(default_factory=dict)
+    footers: dict[FoundFile, Footer] = field(default_factory=dict)
 
     @classmethod
     def of(cls, engine: Engine, name: str, pipeline: Pipeline, files_table: TableId) -> FilesReader:
@@ -69,6 +73,11 @@ class FilesReader:
         files = list_files(self.engine.project, self.name, self.source)
         return self._slices(files[:1], None, 0)[0] if files else None
 
+    def check(self, slices: Sequence[Slice]) -> None:
+        files = [file for piece in slices for file in piece.content]
+        with explained("cannot look into the files", self.engine.log, reads_source=True):
+            self._format().check(files)
+
     def sent(self, slices: Sequence[Slice]) -> Sent:
         files = [file for piece in slices for file in piece.content]
         with explained("cannot look into the files", self.engine.log, reads_source=True):
@@ -78,6 +87,9 @@ class FilesReader:
         with explained("cannot read the files", self.engine.log, reads_source=True):
             return self._format().read(piece.content, columns)
 
+    def arrow(self, piece: Slice) -> pa.Table | None:
+        return None
+
     def confirm(self, piece: Slice) -> None:
         for file in piece.content:
             now = look_at(self.engine.project, file.path)
@@ -86,6 +98,7 @@ class FilesReader:
                 raise FileChangedWhileReading(self.name, file.path, str(file.version), after)
 
     def record(self, piece: Slice, run: str) -> None:
+        assert piece.end is not None
         self.loaded.record(
             [file.version for file in piece.content],
             batch=piece.end["batch"],
@@ -112,4 +125,4 @@ class FilesReader:
             case "jsonl":
                 return JsonLinesFormat(spark, source)
             case "parquet":
-                return ParquetFormat(spark, source)
+                return ParquetFormat(spark, source, self.footers)
