@@ -8,20 +8,23 @@ are on no chain, whoever wrote them and whenever, and mean nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.engine.compat import from_arrow, to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.rounds import rounds
 from esker.engine.iceberg.stage import stage
 from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create, exists
 from esker.engine.session import Engine
-from esker.errors import LoadedFilesDamaged, PublishConflict
+from esker.errors import EskerError, LoadedFilesDamaged, PublishConflict
 from esker.project.types import Column, Plain
 
 _TRIES = 20
@@ -47,6 +50,7 @@ _ARROW = pa.schema(
         pa.field("written_at", pa.timestamp("us", tz="UTC"), nullable=False),
     ]
 )
+_LISTED = pa.schema([_ARROW.field(name) for name in ("path", "size", "modified")])
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,16 @@ class FileVersion:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """How files differ from those that have been loaded. What is in neither is as it was."""
+
+    fresh: frozenset[str]
+    """Paths that have never been loaded."""
+    changed: Mapping[str, FileVersion]
+    """By path, the version that was loaded last, where it is another now."""
+
+
+@dataclass(frozen=True)
 class LoadedFiles:
     """The files that one pipeline has loaded."""
 
@@ -70,28 +84,45 @@ class LoadedFiles:
     table: TableId
     pipeline: str
 
-    def upto(self, batch: str | None) -> Mapping[str, FileVersion]:
-        """Return the files of a batch and all before it, by path; the newest version of each.
+    def compare(self, batch: str | None, listed: Sequence[FileVersion]) -> Compared:
+        """Compare files with those that a batch and all before it have loaded.
 
-        Raises LoadedFilesDamaged when a batch on the chain is not recorded.
+        Spark compares: what has been loaded does not come here, only what differs from it. Raises
+        LoadedFilesDamaged when a batch on the chain is not recorded.
         """
         if batch is None:
+            return Compared(frozenset(file.path for file in listed), {})
+        with explained(f'cannot read table "{self.table}"', self.engine.log):
+            loaded = self._on_chain(batch).withColumn("then", F.struct("size", "modified"))
+            now = from_arrow(self.engine.spark, pa.Table.from_pylist([vars(f) for f in listed], _LISTED))
+            seen = (
+                now.select("path", F.struct("size", "modified").alias("now"))
+                .join(loaded.select("path", "place", "then"), "path", "left")
+                .groupBy("path", "now")
+                .agg(F.max_by("then", "place").alias("then"))
+                .where(~F.col("then").eqNullSafe(F.col("now")))
+            )
+            rows = to_arrow(seen.select("path", "then.size", "then.modified")).to_pylist()
+        fresh = frozenset(row["path"] for row in rows if row["size"] is None)
+        return Compared(fresh, {row["path"]: FileVersion(**row) for row in rows if row["path"] not in fresh})
+
+    def upto(self, batch: str | None) -> Mapping[str, FileVersion]:
+        """Return all files of a batch and of those before it, by path, as they were loaded last."""
+        if batch is None:
             return {}
+        with explained(f'cannot read table "{self.table}"', self.engine.log):
+            last = F.max_by(F.struct("size", "modified"), "place").alias("last")
+            found = self._on_chain(batch).groupBy("path").agg(last)
+            rows = to_arrow(found.select("path", "last.size", "last.modified")).to_pylist()
+        return {row["path"]: FileVersion(**row) for row in rows}
+
+    def _on_chain(self, batch: str) -> DataFrame:
+        """Return the rows of the batches that count, with their batch's place in the chain."""
         if not exists(self.engine, self.table):
             raise LoadedFilesDamaged(str(self.table), batch)
-        with explained(f'cannot read table "{self.table}"', self.engine.log):
-            own = self.engine.spark.table(self.table.sql).where(F.col("pipeline") == self.pipeline)
-            links = own.select("batch", "previous").distinct().collect()
-            order = self._chain({link.batch: link.previous for link in links}, batch)
-            rows = to_arrow(own.select("batch", "path", "size", "modified"))
-        newest: dict[str, tuple[int, FileVersion]] = {}
-        for batches in rows.to_batches():
-            columns = [batches.column(name).to_pylist() for name in ("batch", "path", "size", "modified")]
-            for written_by, path, size, modified in zip(*columns, strict=True):
-                at = order.get(written_by)
-                if at is not None and (path not in newest or newest[path][0] < at):
-                    newest[path] = (at, FileVersion(path, size, modified))
-        return {path: version for path, (_, version) in newest.items()}
+        own = self.engine.spark.table(self.table.sql).where(F.col("pipeline") == self.pipeline)
+        chain = self._chain(to_arrow(own.select("batch", "previous").distinct()), batch)
+        return own.join(F.broadcast(from_arrow(self.engine.spark, chain)), "batch")
 
     def record(self, files: Iterable[FileVersion], *, batch: str, previous: str | None, run: str) -> None:
         """Write down the files of a batch. It counts once the ledger names the batch."""
@@ -116,12 +147,21 @@ class LoadedFiles:
         frame = from_arrow(self.engine.spark, pa.Table.from_pylist(rows, schema=_ARROW)).coalesce(1)
         staged = stage(self.engine, self.table, frame, f"files-{batch}")
         failure: SwapFailed | None = None
-        for _ in range(_TRIES):
-            attempt = Attempt(self.engine, self.table)
+        for may_try in rounds(_TRIES):
+            try:
+                attempt = Attempt(self.engine, self.table)
+            except EskerError:
+                if not may_try:
+                    raise
+                continue
             if failure and attempt.last_snapshot_with("esker.batch", batch) is not None:
                 return  # the answer was lost, the commit was not
-            attempt.append(staged, {"esker.batch": batch, "esker.pipeline": self.pipeline, "esker.run": run})
+            if not may_try:
+                break
             try:
+                attempt.append(
+                    staged, {"esker.batch": batch, "esker.pipeline": self.pipeline, "esker.run": run}
+                )
                 attempt.swap()
             except SwapFailed as error:
                 failure = error
@@ -129,13 +169,18 @@ class LoadedFiles:
                 return
         raise PublishConflict(str(self.table), _TRIES, str(failure))
 
-    def _chain(self, previous: Mapping[str, str | None], batch: str) -> dict[str, int]:
+    def _chain(self, links: pa.Table, batch: str) -> pa.Table:
         """Return the batches that count, each with its place: higher is newer."""
-        chain: list[str] = []
-        at: str | None = batch
-        while at is not None:
-            if at not in previous:
-                raise LoadedFilesDamaged(str(self.table), at)
+        batches, previous = links["batch"].combine_chunks(), links["previous"].combine_chunks()
+        # Places in the column instead of names: a chain of a million batches takes some megabytes.
+        before = pc.index_in(previous, batches).to_pylist()
+        chain: list[int] = []
+        name: str | None = batch
+        at: int | None = pc.index(batches, batch).as_py()
+        while name is not None:
+            if at is None or at < 0 or len(chain) == len(batches):
+                raise LoadedFilesDamaged(str(self.table), name)
             chain.append(at)
-            at = previous[at]
-        return {name: len(chain) - index for index, name in enumerate(chain)}
+            name, at = previous[at].as_py(), before[at]
+        places = pa.array(range(len(chain), 0, -1), pa.int64())
+        return pa.table({"batch": batches.take(pa.array(chain)), "place": places})
