@@ -85,8 +85,8 @@ class SideTable:
         return f"{self.location}/data/{name}"
 
     def name(self, location: str) -> str:
-        """Return the name of one of its files."""
-        return location.removeprefix(f"{self.location}/data/")
+        """Return the name of one of its files. Writers spell one location in several ways."""
+        return location.rpartition("/")[2]
 
     def registration(self) -> dict[str, str]:
         """Return the property by which the table knows it."""
@@ -121,6 +121,12 @@ class SideTable:
 def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
     """Return the entries of a table's outbox, oldest first."""
     return tuple(OutboxEntry.from_json(entry) for entry in json.loads(properties.get(OUTBOX, "[]")))
+
+
+def lag(engine: Engine, table: TableId, logged: int) -> int:
+    """Return how many changesets wait to be logged."""
+    entries = read_outbox(Attempt(engine, table).properties)
+    return sum(entry.changes is not None and entry.changeset > logged for entry in entries)
 
 
 def check_room(table: str, entries: Iterable[OutboxEntry]) -> None:

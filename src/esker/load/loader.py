@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from esker.errors import EskerError
-from esker.events import Listener, Noted, Progressed, Reached, Step
+from esker.events import Listener, Progressed, Reached, Step
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.outbox import drain
 from esker.load.batch import Batch, Loading
@@ -31,6 +31,8 @@ class Loaded:
     counts: RowCounts
     bytes: int
     published: Published | None
+    owed: str | None = None
+    """Why the change log lags behind, if it does."""
 
 
 @dataclass(frozen=True)
@@ -59,33 +61,35 @@ class Loader:
         )
         self._reached(Step.READ, piece.summary)
         change = self.mode.stage(batch)
-        self._reached(Step.STAGED)
-        self.source.confirm(piece)
-        self.source.record(piece, self.publisher.run)
-        self._reached(Step.RECORDED)
-        made = self.publisher.publish(
-            change, planned, piece.end, before_swap=lambda: self._reached(Step.BEFORE_COMMIT)
-        )
+        try:
+            self._reached(Step.STAGED)
+            self.source.confirm(piece)
+            self.source.record(piece, self.publisher.run)
+            self._reached(Step.RECORDED)
+            made = self.publisher.publish(
+                change, planned, piece.end, before_swap=lambda: self._reached(Step.BEFORE_COMMIT)
+            )
+        finally:
+            change.release()
         if isinstance(made, RowCounts):
             return Loaded(made, 0, None)
         self._reached(Step.AFTER_COMMIT, f"changeset {made.changeset}")
-        self.settle()
-        return Loaded(made.counts, made.bytes, made)
+        return Loaded(made.counts, made.bytes, made, self.settle())
 
-    def settle(self) -> None:
-        """Append what is owed to the change log. A log that is down delays nothing but itself."""
+    def settle(self) -> str | None:
+        """Append what is owed to the change log; return why that could not be done.
+
+        A log that is down delays nothing but itself: the batch is published.
+        """
         if self.publisher.log is None and self.publisher.quarantine is None:
-            return
+            return None
+        engine, table = self.loading.engine, self.loading.table
         try:
-            self.publisher.logged |= drain(
-                self.loading.engine,
-                self.loading.table,
-                before=lambda: self._reached(Step.BEFORE_LOG),
-            )
+            self.publisher.logged |= drain(engine, table, before=lambda: self._reached(Step.BEFORE_LOG))
         except EskerError as error:
-            self.listen(Noted(self.loading.name, f"{error.message}: {error.reason}"))
-        else:
-            self._reached(Step.LOGGED)
+            return f"{error.message}: {error.reason}"
+        self._reached(Step.LOGGED)
+        return None
 
     def _reached(self, step: Step, detail: str = "") -> None:
         self.listen(Reached(self.loading.name, step, detail))

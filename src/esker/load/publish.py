@@ -60,6 +60,9 @@ class Change(Protocol):
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         """Write what the attempt shall commit; only counts when there is nothing to commit."""
 
+    def release(self) -> None:
+        """Give back what was kept for further attempts."""
+
 
 @dataclass(frozen=True)
 class Published:

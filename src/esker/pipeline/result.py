@@ -27,6 +27,8 @@ class RunResult:
     position: Mapping[str, Position | None] = field(default_factory=lambda: {"from": None, "to": None})
     bytes_written: int = 0
     batches: int = 0
+    log_lag: int = 0
+    """Changesets that wait to be written to the change log."""
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     error: EskerError | None = None
@@ -43,6 +45,7 @@ class RunResult:
             "position": dict(self.position),
             "bytes_written": self.bytes_written,
             "batches": self.batches,
+            "log_lag": self.log_lag,
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
         }

@@ -19,6 +19,7 @@ from esker.errors import (
 )
 from esker.events import Listener, Reached, Step, silent
 from esker.ledger.leases import LeaseTaken, held
+from esker.ledger.outbox import LOG, lag
 from esker.ledger.remembered import remember
 from esker.ledger.run_id import new_run_id
 from esker.ledger.runs import record_end, record_start
@@ -179,6 +180,9 @@ class _Run:
                 bytes_written=self.result.bytes_written + loaded.bytes,
                 batches=self.result.batches + (loaded.published is not None),
             )
+            if loaded.owed is not None:
+                waiting = lag(self.engine, plan.table, publisher.logged.get(LOG, 0))
+                self._add(log_lag=waiting, notes=(*plan.notes, loaded.owed))
             if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
 

@@ -109,6 +109,9 @@ class SmallBatch:
         size = deletes.bytes + (data.bytes if data is not None else 0)
         return Made(commit, counts, size, changes, rejected, is_logged or bool(counts.quarantined))
 
+    def release(self) -> None:
+        pass
+
     def _winners(self) -> pa.Table:
         """Return the newest version of each key: its place among the rows, and what decides."""
         narrow: dict[str, Any] = {
@@ -171,7 +174,8 @@ class SmallBatch:
                    CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
             FROM (SELECT w.*, s.* EXCLUDE (winner), s.winner IS NOT NULL AS stored,
                          NULL AS forgotten
-                  FROM winners AS w LEFT JOIN ({stored_sql("stored")}) AS s ON s.winner = w.winner) AS compared
+                  FROM winners AS w
+                  LEFT JOIN ({stored_sql("stored")}) AS s ON s.winner = w.winner) AS compared
             ORDER BY winner"""
         return _query(self.connection, sql, winners=winners, stored=stored)
 

@@ -36,5 +36,8 @@ class Appended:
         counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
         return Made(self._commit, counts, self.files.bytes) if self.files.rows else counts
 
+    def release(self) -> None:
+        pass
+
     def _commit(self, attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
         return attempt.append(self.files, summary)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from esker.contracts.check import BAD
-from esker.engine.compat import from_arrow, to_arrow
+from esker.engine.compat import to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.progress import watched
@@ -19,6 +20,7 @@ from esker.ledger.change_log import LogRun
 from esker.load.batch import Batch, Loading
 from esker.load.diff import KeyRules
 from esker.load.incoming import ARRIVAL, DELETED, DeleteMark, incoming
+from esker.load.lanes.large import LargeBatch
 from esker.load.lanes.small import SmallBatch
 from esker.load.publish import Change
 from esker.project.pipelines import Pipeline
@@ -42,17 +44,56 @@ def rules_of(pipeline: Pipeline) -> KeyRules:
 
 @dataclass(frozen=True)
 class Keyed:
-    """Loads batches by key: upsert and insert_only."""
+    """Loads batches by key: upsert and insert_only. Small batches in this process, others with Spark."""
 
     loading: Loading
 
     def stage(self, batch: Batch) -> Change:
-        return self._small(batch)
-
-    def _small(self, batch: Batch) -> Change:
         attempt = Attempt(self.loading.engine, self.loading.table)
+        if self._may_be_small(batch, attempt):
+            rows, deletes, origins = self._rows(batch, attempt)
+            if len(rows) <= self._most_rows:
+                return self._small(batch, attempt, rows, deletes, origins)
+        return self._large(batch, attempt)
+
+    @property
+    def _most_rows(self) -> float:
+        pipeline = self.loading.pipeline
+        return math.inf if pipeline.lane == "small" else pipeline.small_lane.max_rows
+
+    def _may_be_small(self, batch: Batch, attempt: Attempt) -> bool:
+        """Tell whether the batch fits into this process, and the process can work on the table's files."""
+        pipeline = self.loading.pipeline
+        if pipeline.lane == "large" or not can_reach(attempt.location) or not attempt.schema.is_complete:
+            return False
+        if attempt.properties.get("write.format.default", "parquet") != "parquet":
+            return False
+        if any(file.format != "parquet" for file in attempt.files.data) or attempt.files.has_equality_deletes:
+            return False
+        return pipeline.lane == "small" or batch.bytes <= pipeline.small_lane.max_bytes
+
+    def _large(self, batch: Batch, attempt: Attempt) -> Change:
+        pipeline = self.loading.pipeline
+        rules = rules_of(pipeline)
+        mark = DeleteMark(pipeline.delete_when, self._deleted_column(batch))
+        return LargeBatch(
+            engine=self.loading.engine,
+            table=self.loading.table,
+            rules=rules,
+            columns=(attempt.uuid, attempt.schema_id),
+            shared=LogRun(self.loading.name, self.loading.run, batch.slice),
+            frame=incoming(batch.frame(), batch.columns, rules, mark),
+            fields=batch.columns,
+            ids=attempt.schema.ids,
+            log=self.loading.log,
+            quarantine=self.loading.quarantine,
+            reached=self.loading.reached,
+        )
+
+    def _small(
+        self, batch: Batch, attempt: Attempt, rows: pa.Table, deletes: pa.Array, origins: pa.Array | None
+    ) -> Change:
         rules = rules_of(self.loading.pipeline)
-        rows, deletes, origins = self._rows(batch, attempt)
         numbers = pa.array(range(len(rows)), pa.int64())
         keyless = self._keyless(rows, rules)
         rejected = None
@@ -88,6 +129,9 @@ class Keyed:
         engine = self.loading.engine
         mark = DeleteMark(pipeline.delete_when, self._deleted_column(batch))
         frame = incoming(batch.frame(), batch.columns, rules_of(pipeline), mark)
+        if not batch.bytes and pipeline.lane == "auto":
+            # Nobody knows how much it is: more than fits is not brought here.
+            frame = frame.limit(pipeline.small_lane.max_rows + 1)
         with (
             explained("cannot read the rows", engine.log, reads_source=True),
             watched(engine, batch.progress),
@@ -110,8 +154,8 @@ class Keyed:
     def _marked(self, rows: pa.Table, batch: Batch) -> pa.Array:
         column = self._deleted_column(batch)
         if column is None:
-            return pa.repeat(pa.scalar(False), len(rows))  # noqa: FBT003
-        return rows.column(column).cast(pa.bool_()).fill_null(False).combine_chunks()  # noqa: FBT003
+            return pa.repeat(pa.scalar(False), len(rows))
+        return rows.column(column).cast(pa.bool_()).fill_null(False).combine_chunks()
 
     def _keyless(self, rows: pa.Table, rules: KeyRules) -> pa.Array | None:
         """Return which rows lack a part of their key; None when none does."""
