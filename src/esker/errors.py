@@ -806,6 +806,20 @@ class LogGap(LedgerError):
         )
 
 
+class LogAhead(LedgerError):
+    """The change log is ahead of its table: the table went back to an older copy."""
+
+    code = "ESK-LEDGER-010"
+
+    def __init__(self, log: str, logged: int, table: str, head: int) -> None:
+        super().__init__(
+            f'change log "{log}" holds changeset {logged}, and table "{table}" is at {head}',
+            reason="The table, or the catalog that holds it, was restored from an older copy. Numbers that "
+            "consumers have seen would be given to other changes.",
+            remedy="Restore the change log to the same point in time; consumers must read the table anew.",
+        )
+
+
 class SideTableForeign(LedgerError):
     """A change log or quarantine is not the one that the table knows: dropped, made anew or rolled back."""
 

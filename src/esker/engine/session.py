@@ -50,6 +50,7 @@ class Engine:
         self.project = project
         self.spark = spark
         self.log = log
+        self._catalogs: dict[str, Any] = {}
         self.bindings: dict[str, Binding] = {
             name: bind(catalog, project) for name, catalog in project.catalogs().items()
         }
@@ -105,16 +106,27 @@ class Engine:
             self.cancel()
             raise ClusterWithoutRoom(master, patience, str(self.log)) from None
 
+    def iceberg_catalog(self, name: str) -> Any:
+        """Return Iceberg's own object for a catalog. It never leaves the engine."""
+        if name not in self._catalogs:
+            session: Any = self.spark
+            util = session.sparkContext._jvm.org.apache.iceberg.spark.Spark3Util
+            self._catalogs[name] = util.loadIcebergCatalog(session._jsparkSession, name)
+        return self._catalogs[name]
+
     def open_catalog(self, name: str) -> None:
-        """Make sure that a catalog answers and its folders can be written.
+        """Make sure, once, that a catalog answers and its folders can be written.
 
         Raises CatalogUnreachable or StoreNotWritable.
         """
+        if name in self._catalogs:
+            return
         binding = self.bindings[name]
         for folder in binding.folders:
             make_writable(folder)
         try:
             self.spark.sql(f"SHOW NAMESPACES IN `{name}`").collect()
+            self.iceberg_catalog(name)
         except Exception as error:
             cause = explain(error, self.log)
             raise CatalogUnreachable(name, cause.reason or cause.message) from error

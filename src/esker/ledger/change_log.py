@@ -13,9 +13,10 @@ from datetime import datetime
 import pyarrow as pa
 
 from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.ledger.outbox import LOG, Place, SideTable
+from esker.ledger.outbox import LOG, SideTable
 from esker.project.types import Column, Plain
 
 CHANGESET = "_esker_changeset"
@@ -63,21 +64,27 @@ class LogRun:
 class ChangeLog:
     """The change log of one table, as a place to stage the changes of a batch."""
 
-    engine: Engine
     side: SideTable
+    _opened: Attempt
 
     @classmethod
     def of(cls, engine: Engine, table: TableId) -> ChangeLog:
-        return cls(engine, SideTable.of(engine, table, LOG))
+        opened = Attempt(engine, table)
+        return cls(SideTable(table, opened.uuid, opened.location, LOG), opened)
+
+    @property
+    def names(self) -> list[str]:
+        """The log's columns."""
+        names: list[str] = self._opened.schema.arrow.names
+        return names
 
     def stage(
         self, rows: pa.Table, shared: LogRun, changeset: int, moment: datetime, token: str
-    ) -> tuple[Place, ...] | str:
+    ) -> StagedFiles:
         """Write change rows as files of the log; they count once a publish has named them.
 
         `rows` has the table's columns, and OP, HASH_BEFORE, HASH_AFTER, ROW, ORDER.
         """
-        attempt = Attempt(self.engine, self.side.id)
         count = len(rows)
         constant = {
             CHANGESET: pa.repeat(pa.scalar(changeset, pa.int64()), count),
@@ -87,13 +94,12 @@ class ChangeLog:
             COMMITTED_AT: pa.repeat(pa.scalar(moment, pa.timestamp("us", tz="UTC")), count),
         }
         columns = []
-        for field in attempt.schema.arrow:
+        for field in self._opened.schema.arrow:
             if field.name in constant:
                 columns.append(constant[field.name])
             elif field.name in rows.column_names:
                 columns.append(rows.column(field.name))
             else:
                 columns.append(pa.nulls(count, field.type))
-        whole = pa.table(columns, names=attempt.schema.arrow.names)
-        staged = attempt.write(whole, f"{changeset}-{token}")
-        return self.side.listed(changeset, staged.places)
+        whole = pa.table(columns, names=self.names)
+        return self._opened.write(whole, f"{changeset}-{token}")

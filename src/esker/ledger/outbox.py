@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
 from esker.engine.store import exists, read_bytes, write_bytes
-from esker.errors import LogGap, OutboxFull, SideTableForeign, SideTableLost
+from esker.errors import LogAhead, LogGap, OutboxFull, SideTableForeign, SideTableLost
+from esker.ledger.entry import read_head
 
 LOG = "esker.log"
 QUARANTINE = "esker.quarantine"
@@ -123,9 +125,9 @@ def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
     return tuple(OutboxEntry.from_json(entry) for entry in json.loads(properties.get(OUTBOX, "[]")))
 
 
-def lag(engine: Engine, table: TableId, logged: int) -> int:
+def lag(properties: Mapping[str, str], logged: int) -> int:
     """Return how many changesets wait to be logged."""
-    entries = read_outbox(Attempt(engine, table).properties)
+    entries = read_outbox(properties)
     return sum(entry.changes is not None and entry.changeset > logged for entry in entries)
 
 
@@ -141,28 +143,51 @@ def outbox_property(entries: Iterable[OutboxEntry]) -> dict[str, str]:
     return {OUTBOX: _text([entry.as_json() for entry in entries])}
 
 
-def drain(engine: Engine, table: TableId, *, before: Callable[[], None] = lambda: None) -> dict[str, int]:
+def drain(
+    engine: Engine,
+    table: TableId,
+    properties: Mapping[str, str],
+    *,
+    ready: Mapping[int, StagedFiles] | None = None,
+    before: Callable[[], None] = lambda: None,
+) -> dict[str, int]:
     """Append what the outbox holds and the side tables lack; return how far each side table is.
 
-    `before` is called before each append.
-
-    Safe to call by anybody at any time. Raises LogGap, SideTableForeign or SideTableLost when a side
-    table is not as it was left, and the errors of a store or catalog that cannot be written.
+    Safe to call by anybody at any time. `properties` are the table's, read before the side tables are:
+    the other way round would see gaps that are none. `ready` has the files of changesets that this
+    process staged itself. `before` is called before each append. Raises LogGap, LogAhead,
+    SideTableForeign or SideTableLost when a side table is not as it was left, and the errors of a store
+    or catalog that cannot be written.
     """
-    # The table first, then its side tables: the other way round would see gaps that are none.
-    properties = Attempt(engine, table).properties
     entries = read_outbox(properties)
+    head = read_head(properties)
     reached = {}
     for name in (LOG, QUARANTINE):
         side = SideTable.registered(properties, name, table.catalog)
-        if side is not None:
-            own = [e for e in entries if (e.changes is not None if name == LOG else e.quarantine)]
-            reached[name] = _drain_into(engine, side, own, before)
+        if side is None:
+            continue
+        own = [e for e in entries if (e.changes is not None if name == LOG else e.quarantine)]
+        known = _reached.get(side.uuid)
+        if known is None or any(entry.changeset > known for entry in own):
+            known = _drain_into(engine, side, own, ready if name == LOG and ready else {}, before)
+            _reached[side.uuid] = known
+        if head is not None and known > head.changeset:
+            # The table went back to an older copy: its new numbers would be taken for logged ones.
+            raise LogAhead(str(side.id), known, str(table), head.changeset)
+        reached[name] = known
     return reached
 
 
+_reached: dict[str, int] = {}
+"""How far side tables are, by uuid, as this process has seen them: they never go back."""
+
+
 def _drain_into(
-    engine: Engine, side: SideTable, entries: list[OutboxEntry], before: Callable[[], None]
+    engine: Engine,
+    side: SideTable,
+    entries: list[OutboxEntry],
+    ready: Mapping[int, StagedFiles],
+    before: Callable[[], None],
 ) -> int:
     failures = 0
     while True:
@@ -175,24 +200,31 @@ def _drain_into(
         if side.property == LOG and entry.after != have:
             raise LogGap(str(side.id), have, entry.changeset)
         try:
-            _append(attempt, side, entry, have, before)
+            staged = ready.get(entry.changeset) or _adopt(attempt, side, entry)
+            _append(attempt, side, entry, staged, have)
+            before()
+            attempt.swap()
         except SwapFailed as error:
             # Perhaps it landed, perhaps somebody else was faster: the side table tells.
             failures += 1
             if failures == _TRIES:
                 raise SideTableLost(str(side.id), str(error)) from error
+        else:
+            if entry is todo[-1]:
+                return entry.changeset
 
 
-def _append(
-    attempt: Attempt, side: SideTable, entry: OutboxEntry, have: int, before: Callable[[], None]
-) -> None:
+def _adopt(attempt: Attempt, side: SideTable, entry: OutboxEntry) -> StagedFiles:
     names = _names(side, entry)
     for name, _ in names:
         if not exists(side.place(name)):
             raise SideTableLost(
                 str(side.id), f"the staged file {name} of changeset {entry.changeset} is gone"
             )
-    staged = attempt.adopt([(side.place(name), size) for name, size in names])
+    return attempt.adopt([(side.place(name), size) for name, size in names])
+
+
+def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, staged: StagedFiles, have: int) -> None:
     summary = {"esker.changeset": str(entry.changeset), "esker.snapshot": str(entry.snapshot)}
     snapshot, sequence = attempt.append(staged, summary)
     at = {"snapshot": snapshot, "sequence": sequence}
@@ -201,8 +233,6 @@ def _append(
         gaps = json.loads(attempt.properties.get(_GAPS, "[]"))
         properties[_GAPS] = _text([*gaps, [have + 1, entry.changeset - 1]])
     attempt.set(properties)
-    before()
-    attempt.swap()
 
 
 def _names(side: SideTable, entry: OutboxEntry) -> tuple[Place, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -26,6 +27,12 @@ from esker.project.types import Column
 from esker.sources import MALFORMED, ORIGIN
 
 _TARGET_BYTES = 128 * 1024 * 1024
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    """The one DuckDB of this process: opening another takes longer than comparing a small batch."""
+    return duckdb.connect()
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Loading:
     quarantine: Callable[[], Quarantine] | None = None
     """Opens the quarantine, and makes it when there is none."""
     reached: Callable[[Step], None] = lambda step: None
-    connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
+    connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: _duckdb().cursor())
 
 
 def stage_rows(loading: Loading, batch: Batch) -> StagedFiles:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from esker.errors import EskerError
+from esker.engine.iceberg.stage import StagedFiles
+from esker.errors import EskerError, LogAhead, LogGap, SideTableForeign
 from esker.events import Listener, Progressed, Reached, Step
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.outbox import drain
@@ -74,21 +75,30 @@ class Loader:
         if isinstance(made, RowCounts):
             return Loaded(made, 0, None)
         self._reached(Step.AFTER_COMMIT, f"changeset {made.changeset}")
-        return Loaded(made.counts, made.bytes, made, self.settle())
+        owed = self.settle(made.properties, {made.changeset: made.log} if made.log else None)
+        if owed is None:
+            self._reached(Step.LOGGED)
+        return Loaded(made.counts, made.bytes, made, owed)
 
-    def settle(self) -> str | None:
-        """Append what is owed to the change log; return why that could not be done.
+    def settle(
+        self, properties: Mapping[str, str], ready: Mapping[int, StagedFiles] | None = None
+    ) -> str | None:
+        """Append what a table's outbox holds to the change log; return why that could not be done.
 
         A log that is down delays nothing but itself: the batch is published.
         """
-        if self.publisher.log is None and self.publisher.quarantine is None:
-            return None
-        engine, table = self.loading.engine, self.loading.table
         try:
-            self.publisher.logged |= drain(engine, table, before=lambda: self._reached(Step.BEFORE_LOG))
+            self.publisher.logged |= drain(
+                self.loading.engine,
+                self.loading.table,
+                properties,
+                ready=ready,
+                before=lambda: self._reached(Step.BEFORE_LOG),
+            )
+        except (LogAhead, SideTableForeign, LogGap):
+            raise
         except EskerError as error:
             return f"{error.message}: {error.reason}"
-        self._reached(Step.LOGGED)
         return None
 
     def _reached(self, step: Step, detail: str = "") -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
 from esker.errors import EskerError, Fenced, PublishConflict, PublishUnknown, SchemaMoved
@@ -46,6 +47,8 @@ class Made:
     """Staged files of the change log; None when changes are not logged."""
     quarantine: tuple[Place, ...] = ()
     """Staged files of the quarantine."""
+    log: StagedFiles | None = None
+    """The same files, for whoever appends them in this process."""
     is_change: bool = True
     """False for a batch that only moves the position: it gets no changeset number."""
 
@@ -56,6 +59,9 @@ class Change(Protocol):
     @property
     def columns(self) -> tuple[str, int]:
         """Uuid and schema id of the table that its rows were prepared for."""
+
+    def first_attempt(self) -> Attempt | None:
+        """Return an attempt that is open already, once."""
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         """Write what the attempt shall commit; only counts when there is nothing to commit."""
@@ -71,8 +77,21 @@ class Published:
     snapshot: SnapshotId
     changeset: int
     entry: LedgerEntry
-    counts: RowCounts
-    bytes: int
+    made: Made
+    properties: Mapping[str, str]
+    """The table's properties after it."""
+
+    @property
+    def counts(self) -> RowCounts:
+        return self.made.counts
+
+    @property
+    def bytes(self) -> int:
+        return self.made.bytes
+
+    @property
+    def log(self) -> StagedFiles | None:
+        return self.made.log
 
 
 @dataclass
@@ -107,13 +126,13 @@ class Publisher:
         Returns only counts when there was nothing to commit. Raises Fenced, SchemaMoved, TableRewound,
         OutboxFull, PublishConflict or PublishUnknown.
         """
-        tried: list[tuple[LedgerEntry, Made]] = []
+        tried: list[Published] = []
         failure: SwapFailed | None = None
         for attempts_left in reversed(range(_TRIES + 1)):
             if attempts_left < _TRIES:
                 time.sleep(min(_LONGEST_WAIT, 0.02 * 2 ** (_TRIES - attempts_left)))
             try:
-                attempt = Attempt(self.engine, self.table)
+                attempt = change.first_attempt() or Attempt(self.engine, self.table)
             except EskerError as error:
                 if attempts_left:
                     continue
@@ -121,10 +140,10 @@ class Publisher:
                     raise PublishUnknown(str(self.table), error.reason or error.message) from error
                 raise
             entry = read_entry(attempt.properties, self.pipeline)
-            for mine, made in tried:
-                if mine == entry:
-                    return self._claimed(mine, made)
-            self._check_fence(attempt, entry, planned, [mine for mine, _ in tried])
+            for mine in tried:
+                if mine.entry == entry:
+                    return self._claimed(mine)
+            self._check_fence(attempt, entry, planned, [mine.entry for mine in tried])
             if not attempts_left:
                 break  # the last round only looks whether the one before it landed
             if (attempt.uuid, attempt.schema_id) != change.columns:
@@ -137,19 +156,19 @@ class Publisher:
                 if isinstance(made_now, RowCounts):
                     return made_now
                 mine = self._build(attempt, made_now, entry, position, outbox)
-                tried.append((mine, made_now))
+                tried.append(mine)
                 before_swap()
                 attempt.swap()
             except SwapFailed as error:
                 # No kind of failure is special, a clean conflict included: only the ledger tells.
                 failure = error
             else:
-                return self._claimed(mine, made_now)
+                return self._claimed(mine)
         raise PublishConflict(str(self.table), _TRIES, str(failure))
 
-    def _claimed(self, mine: LedgerEntry, made: Made) -> Published:
-        self._epoch = mine.epoch
-        return Published(mine.snapshot, mine.changeset, mine, made.counts, made.bytes)
+    def _claimed(self, mine: Published) -> Published:
+        self._epoch = mine.entry.epoch
+        return mine
 
     def _outbox(self, attempt: Attempt) -> tuple[OutboxEntry, ...]:
         """Return the entries that are still owed, or raise OutboxFull."""
@@ -170,7 +189,7 @@ class Publisher:
         entry: LedgerEntry | None,
         position: Position | None,
         outbox: tuple[OutboxEntry, ...],
-    ) -> LedgerEntry:
+    ) -> Published:
         head = read_head(attempt.properties)
         changeset = (head.changeset if head else 0) + made.is_change
         summary = {"esker.pipeline": self.pipeline, "esker.run": self.run}
@@ -191,7 +210,7 @@ class Publisher:
         properties = as_properties(self.pipeline, mine, Head(changeset, snapshot, sequence))
         properties |= self._owed(attempt, made, changeset, snapshot, outbox)
         attempt.set(properties)
-        return mine
+        return Published(snapshot, changeset, mine, made, {**attempt.properties, **properties})
 
     def _owed(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -16,8 +17,7 @@ from esker.engine.iceberg.table import (
     TableId,
     add_columns,
     create,
-    exists,
-    load,
+    find_table,
 )
 from esker.engine.session import Engine
 from esker.errors import ColumnsFrozen, NoColumns, ReservedName, TypeConflict
@@ -87,6 +87,8 @@ class PipelinePlan:
     """The columns that the source sends."""
     entry: LedgerEntry | None
     notes: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The table's properties, as they were when the plan was made."""
 
     @property
     def is_empty(self) -> bool:
@@ -125,7 +127,7 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
     table = table_of(project, pipeline)
     source = source or open_reader(engine, name)
     engine.open_catalog(table.catalog)
-    present = load(engine, table) if exists(engine, table) else None
+    present = find_table(engine, table)
     entry: LedgerEntry | None = None
     doubts: tuple[str, ...] = ()
     if present is not None:
@@ -159,6 +161,7 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
         sent=tuple(column.name for column in sent.columns),
         entry=entry,
         notes=tuple(notes),
+        properties=present.properties if present is not None else {},
     )
 
 
@@ -265,9 +268,9 @@ def _log_changes(
     log = log_of(engine.project, table)
     rows = tuple(column for column in columns if not is_own(column.name))
     wanted = log_columns(rows, pipeline.order_by)
-    if not exists(engine, log):
+    present = find_table(engine, log)
+    if present is None:
         return (CreateTable(NewTable(log, wanted, (), TABLE_DEFAULTS)),)
-    present = load(engine, log)
     differences = compare(present.columns, wanted, is_text=False)
     _check_conflicts(log, differences)
     return (AddColumns(log, differences.added),) if differences.added else ()

@@ -168,7 +168,7 @@ class _Run:
         if not plan.columns:
             return  # there is no table yet, and nothing to load into one
         loader = open_loader(self.engine, plan.pipeline, source, publisher, self.listen)
-        loader.settle()
+        loader.settle(plan.properties)
         for piece in plan.slices:
             loaded = loader.load(piece, plan.columns, plan.sent, entry)
             if loaded.published is not None:
@@ -181,7 +181,8 @@ class _Run:
                 batches=self.result.batches + (loaded.published is not None),
             )
             if loaded.owed is not None:
-                waiting = lag(self.engine, plan.table, publisher.logged.get(LOG, 0))
+                assert loaded.published is not None
+                waiting = lag(loaded.published.properties, publisher.logged.get(LOG, 0))
                 self._add(log_lag=waiting, notes=(*plan.notes, loaded.owed))
             if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
-from esker.engine.iceberg.java import each, text_map
+from esker.engine.iceberg.java import each, iceberg, java_class, text_map
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
 from esker.engine.iceberg.schema import FieldSchema, field_schema
@@ -58,7 +58,7 @@ class Attempt:
             self._table = java_table(engine, table)
             self._transaction = self._table.newTransaction()
             self._base = self._transaction.startMetadata()
-            self.properties: Mapping[str, str] = text_map(self._base.properties())
+            self.properties: Mapping[str, str] = text_map(self._jvm, self._base.properties())
             self.uuid: str = self._base.uuid()
             self.location: str = self._base.location()
             self.format_version: int = self._base.formatVersion()
@@ -70,7 +70,7 @@ class Attempt:
     @cached_property
     def schema(self) -> FieldSchema:
         """The table's columns, with their field ids."""
-        parser = self._jvm.org.apache.iceberg.SchemaParser
+        parser = iceberg(self._jvm, "SchemaParser")
         return field_schema(json.loads(parser.toJson(self._base.schema())))
 
     @cached_property
@@ -132,12 +132,12 @@ class Attempt:
                 change.removeDeletes(file)
             if self.current is not None:
                 change.validateFromSnapshot(self.current)
-            paths = self._jvm.java.util.ArrayList()
+            paths = java_class(self._jvm, "java.util.ArrayList")()
             for entry in looked_at:
                 paths.add(entry.path)
             change.validateDataFilesExist(paths)
             change.validateDeletedFiles()
-            change.conflictDetectionFilter(self._jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue())
+            change.conflictDetectionFilter(iceberg(self._jvm, "expressions.Expressions").alwaysTrue())
             change.validateNoConflictingDataFiles()
             change.validateNoConflictingDeleteFiles()
             return self._into_transaction(change, summary)
@@ -146,7 +146,7 @@ class Attempt:
         """Put staged files in the place of everything that the table holds."""
         with _swap_failed():
             change = self._transaction.newOverwrite()
-            change.overwriteByRowFilter(self._jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue())
+            change.overwriteByRowFilter(iceberg(self._jvm, "expressions.Expressions").alwaysTrue())
             for file in staged.handles:
                 change.addFile(file)
             return self._into_transaction(change, summary)
@@ -225,5 +225,5 @@ class Attempt:
         return False if taken and sequence else None
 
     def _read_metadata(self, location: str) -> Any:
-        parser = self._jvm.org.apache.iceberg.TableMetadataParser
+        parser = iceberg(self._jvm, "TableMetadataParser")
         return parser.read(self._table.io(), location)

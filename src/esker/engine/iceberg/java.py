@@ -6,8 +6,24 @@ every loop. Asking `hasNext` costs a fraction of a millisecond.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
+
+
+@lru_cache(maxsize=256)
+def java_class(jvm: Any, name: str) -> Any:
+    """Return a Java class. Py4J would ask the JVM about every part of the name, each time."""
+    found = jvm
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def iceberg(jvm: Any, name: str) -> Any:
+    """Return a class of Iceberg's: `iceberg(jvm, "DataFiles")`."""
+    return java_class(jvm, f"org.apache.iceberg.{name}")
 
 
 def each(iterable: Any) -> Iterator[Any]:
@@ -17,6 +33,12 @@ def each(iterable: Any) -> Iterator[Any]:
         yield iterator.next()
 
 
-def text_map(mapping: Any) -> dict[str, str]:
-    """Return a Java map of texts."""
-    return {entry.getKey(): entry.getValue() for entry in each(mapping.entrySet())}
+def text_map(jvm: Any, mapping: Any) -> dict[str, str]:
+    """Return a Java map of texts, in one call."""
+    found: dict[str, str] = json.loads(_mapper(jvm).writeValueAsString(mapping))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _mapper(jvm: Any) -> Any:
+    return iceberg(jvm, "shaded.com.fasterxml.jackson.databind.ObjectMapper")()

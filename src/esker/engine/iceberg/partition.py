@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg_core import transform
 
-from esker.engine.iceberg.java import each
+from esker.engine.iceberg.java import each, iceberg, java_class
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WITH_NUMBER = {"bucket": transform.bucket, "truncate": transform.truncate}
@@ -44,7 +44,7 @@ def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...],
 def partition_data(spec: Any, jvm: Any, values: Sequence[Any]) -> Any:
     """Return partition values as Iceberg's own object."""
     kind = spec.partitionType()
-    data = jvm.org.apache.iceberg.PartitionData(kind)
+    data = iceberg(jvm, "PartitionData")(kind)
     for index, value in enumerate(values):
         if value is not None:
             data.put(index, _java_value(jvm, str(kind.fields().get(index).type().typeId()), value))
@@ -70,19 +70,21 @@ def _java_value(jvm: Any, kind: str, value: Any) -> Any:
         case "INTEGER":
             return int(value)
         case "LONG" | "TIME":
-            return jvm.java.lang.Long.valueOf(int(value))
+            return java_class(jvm, "java.lang.Long").valueOf(int(value))
         case "DATE":
             return value if isinstance(value, int) else (value - date(1970, 1, 1)).days
         case "TIMESTAMP":
-            return jvm.java.lang.Long.valueOf(value if isinstance(value, int) else _microseconds(value))
+            return java_class(jvm, "java.lang.Long").valueOf(
+                value if isinstance(value, int) else _microseconds(value)
+            )
         case "FLOAT":
-            return jvm.java.lang.Float.valueOf(value)
+            return java_class(jvm, "java.lang.Float").valueOf(value)
         case "DECIMAL":
-            return jvm.java.math.BigDecimal(str(value))
+            return java_class(jvm, "java.math.BigDecimal")(str(value))
         case "BINARY" | "FIXED":
-            return jvm.java.nio.ByteBuffer.wrap(bytearray(value))
+            return java_class(jvm, "java.nio.ByteBuffer").wrap(bytearray(value))
         case "UUID":
-            return jvm.java.util.UUID.fromString(str(value))
+            return java_class(jvm, "java.util.UUID").fromString(str(value))
     return value
 
 

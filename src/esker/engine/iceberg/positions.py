@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
 from esker.engine.iceberg.partition import partition_data
 from esker.engine.iceberg.schema import with_id
@@ -89,12 +90,11 @@ def _write_positions(table: Any, jvm: Any, doomed: Mapping[FileEntry, BitMap64])
         buffer = sink.getvalue()
         location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.parquet")
         write_bytes(location, buffer)
-        metrics = jvm.org.apache.iceberg.MetricsConfig.forPositionDelete()
-        measured = jvm.org.apache.iceberg.parquet.ParquetUtil.fileMetrics(
-            table.io().newInputFile(location), metrics
-        )
+        metrics = iceberg(jvm, "MetricsConfig").forPositionDelete()
+        measured = iceberg(jvm, "parquet.ParquetUtil").fileMetrics(table.io().newInputFile(location), metrics)
         builder = (
-            jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.specs().get(spec_id))
+            iceberg(jvm, "FileMetadata")
+            .deleteFileBuilder(table.specs().get(spec_id))
             .ofPositionDeletes()
             .withPath(location)
             .withFormat("parquet")
@@ -114,12 +114,13 @@ def _write_vectors(
     vectors = {file: doomed[file] | deleted_positions(files, file) for file in doomed}
     content, places = _puffin({file.path: vector for file, vector in vectors.items()})
     write_bytes(location, content)
-    puffin = jvm.org.apache.iceberg.FileFormat.PUFFIN
+    puffin = iceberg(jvm, "FileFormat").PUFFIN
     added, removed = [], []
     for file, vector in vectors.items():
         offset, length = places[file.path]
         builder = (
-            jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.specs().get(file.spec_id))
+            iceberg(jvm, "FileMetadata")
+            .deleteFileBuilder(table.specs().get(file.spec_id))
             .ofPositionDeletes()
             .withFormat(puffin)
             .withPath(location)
@@ -142,9 +143,10 @@ def _write_vectors(
 
 def _as_java(delete: FileEntry, table: Any, jvm: Any) -> Any:
     builder = (
-        jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.specs().get(delete.spec_id))
+        iceberg(jvm, "FileMetadata")
+        .deleteFileBuilder(table.specs().get(delete.spec_id))
         .ofPositionDeletes()
-        .withFormat(jvm.org.apache.iceberg.FileFormat.fromString(delete.format))
+        .withFormat(iceberg(jvm, "FileFormat").fromString(delete.format))
         .withPath(delete.path)
         .withFileSizeInBytes(delete.size)
         .withRecordCount(delete.records)

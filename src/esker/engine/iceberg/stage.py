@@ -8,7 +8,6 @@ refers to, which orphan removal finds.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,7 @@ from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
 from esker.engine.iceberg.java import each
-from esker.engine.iceberg.table import TableId, java_table
+from esker.engine.iceberg.table import TableId, columns_of, java_table
 from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
 from esker.errors import SchemaMoved
@@ -55,7 +54,7 @@ def stage(engine: Engine, table: TableId, frame: DataFrame, group: str) -> Stage
     coordinator = jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
     with explained(f'cannot write files of table "{table}"', engine.log):
         target = java_table(engine, table)
-        columns = _columns(jvm, target)
+        columns = columns_of(jvm, target)
         if _shape(columns) != _shape(columns_from_json(frame.schema.jsonValue())):
             raise SchemaMoved(str(table))
         names = [quoted(column.name) for column in columns]
@@ -88,11 +87,6 @@ def discard(engine: Engine, staged: StagedFiles) -> None:
         io = java_table(engine, staged.table).io()
         for file in staged.handles:
             io.deleteFile(file.location())
-
-
-def _columns(jvm: Any, table: Any) -> tuple[Column, ...]:
-    schema = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(table.schema())
-    return columns_from_json(json.loads(schema.json()))
 
 
 def _shape(columns: tuple[Column, ...]) -> set[tuple[str, str]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from esker.engine.failures import explained
-from esker.engine.iceberg.java import each, text_map
+from esker.engine.failures import JvmFailure, causes, explained
+from esker.engine.iceberg.java import each, iceberg, text_map
 from esker.engine.session import Engine
 from esker.engine.sql import identifier, literal
 from esker.errors import TableNotFound
@@ -94,23 +95,33 @@ class NewTable:
 
 def java_table(engine: Engine, table: TableId) -> Any:
     """Return Iceberg's own object for a table, freshly loaded. It never leaves the engine."""
-    spark: Any = engine.spark
-    util = spark.sparkContext._jvm.org.apache.iceberg.spark.Spark3Util
-    return util.loadIcebergTable(spark._jsparkSession, table.sql)
+    return engine.iceberg_catalog(table.catalog).loadTable(_identifier(engine, table))
 
 
 def exists(engine: Engine, table: TableId) -> bool:
     """Tell whether the catalog has a table."""
     with explained(f'cannot look for table "{table}"', engine.log):
-        return engine.spark.catalog.tableExists(table.sql)
+        return bool(engine.iceberg_catalog(table.catalog).tableExists(_identifier(engine, table)))
 
 
 def load(engine: Engine, table: TableId) -> Table:
     """Return a table as it is now, or raise TableNotFound."""
-    if not exists(engine, table):
+    found = find_table(engine, table)
+    if found is None:
         raise TableNotFound(str(table), list_tables(engine, table.catalog))
+    return found
+
+
+def find_table(engine: Engine, table: TableId) -> Table | None:
+    """Return a table as it is now; None when the catalog has none of that name."""
+    jvm: Any = engine.spark.sparkContext._jvm
     with explained(f'cannot load table "{table}"', engine.log):
-        found = java_table(engine, table)
+        try:
+            found = java_table(engine, table)
+        except JvmFailure as error:
+            if causes(error)[0].kind == "NoSuchTableException":
+                return None
+            raise
         metadata = found.operations().current()
         return Table(
             id=table,
@@ -118,11 +129,17 @@ def load(engine: Engine, table: TableId) -> Table:
             location=found.location(),
             format_version=metadata.formatVersion(),
             schema_id=found.schema().schemaId(),
-            columns=columns_from_json(engine.spark.table(table.sql).schema.jsonValue()),
+            columns=columns_of(jvm, found),
             partition_fields=tuple(_described(field, found) for field in each(found.spec().fields())),
-            properties=text_map(found.properties()),
-            snapshot=snapshot_value(found.currentSnapshot()),
+            properties=text_map(jvm, found.properties()),
+            snapshot=snapshot_value(jvm, found.currentSnapshot()),
         )
+
+
+def columns_of(jvm: Any, table: Any) -> tuple[Column, ...]:
+    """Return the columns of one of Iceberg's table objects."""
+    schema = iceberg(jvm, "spark.SparkSchemaUtil").convert(table.schema())
+    return columns_from_json(json.loads(schema.json()))
 
 
 def list_tables(engine: Engine, catalog: str) -> list[str]:
@@ -155,7 +172,7 @@ def add_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[st
         engine.spark.sql(f"ALTER TABLE {table.sql} ADD COLUMNS ({', '.join(parts)})")
 
 
-def snapshot_value(snapshot: Any) -> Snapshot | None:
+def snapshot_value(jvm: Any, snapshot: Any) -> Snapshot | None:
     """Return Iceberg's snapshot object as a value."""
     if snapshot is None:
         return None
@@ -165,8 +182,13 @@ def snapshot_value(snapshot: Any) -> Snapshot | None:
         sequence=snapshot.sequenceNumber(),
         committed_at=datetime.fromtimestamp(snapshot.timestampMillis() / 1000, UTC),
         operation=snapshot.operation(),
-        summary=text_map(snapshot.summary()),
+        summary=text_map(jvm, snapshot.summary()),
     )
+
+
+def _identifier(engine: Engine, table: TableId) -> Any:
+    jvm: Any = engine.spark.sparkContext._jvm
+    return iceberg(jvm, "catalog.TableIdentifier").parse(table.name)
 
 
 def _transform(field: PartitionField) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.partition import partition_data, split
 from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.store import write_bytes
@@ -25,12 +26,12 @@ def write_files(
     """
     properties = table.properties()
     codec = properties.getOrDefault("write.parquet.compression-codec", "zstd")
-    metrics = jvm.org.apache.iceberg.MetricsConfig.forTable(table)
+    metrics = iceberg(jvm, "MetricsConfig").forTable(table)
     spec = table.spec()
     files, size = [], 0
     for number, (values, part) in enumerate(split(rows, spec, table.schema())):
         name = f"{stem}-{number}.parquet" if number else f"{stem}.parquet"
-        builder = jvm.org.apache.iceberg.DataFiles.builder(spec)
+        builder = iceberg(jvm, "DataFiles").builder(spec)
         if values:
             partition = partition_data(spec, jvm, values)
             location = table.locationProvider().newDataLocation(spec, partition, name)
@@ -38,9 +39,7 @@ def write_files(
         else:
             location = table.locationProvider().newDataLocation(name)
         written = _write(location, part.cast(schema.arrow), codec)
-        measured = jvm.org.apache.iceberg.parquet.ParquetUtil.fileMetrics(
-            table.io().newInputFile(location), metrics
-        )
+        measured = iceberg(jvm, "parquet.ParquetUtil").fileMetrics(table.io().newInputFile(location), metrics)
         files.append(
             builder.withPath(location)
             .withFormat("parquet")
@@ -54,10 +53,11 @@ def write_files(
 
 def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[Any]:
     """Return Iceberg's objects for Parquet files of an unpartitioned table, from their footers."""
-    metrics = jvm.org.apache.iceberg.MetricsConfig.forTable(table)
-    parquet = jvm.org.apache.iceberg.parquet.ParquetUtil
+    metrics = iceberg(jvm, "MetricsConfig").forTable(table)
+    parquet = iceberg(jvm, "parquet.ParquetUtil")
     return [
-        jvm.org.apache.iceberg.DataFiles.builder(table.spec())
+        iceberg(jvm, "DataFiles")
+        .builder(table.spec())
         .withPath(location)
         .withFormat("parquet")
         .withFileSizeInBytes(size)

@@ -103,6 +103,9 @@ class LargeBatch:
             self.rows = self.rows.where(has_key)
         self.winners = self._keep(self._winners())
 
+    def first_attempt(self) -> Attempt | None:
+        return None
+
     def release(self) -> None:
         """Give back what is kept on the executors."""
         for frame in self._kept:
@@ -137,9 +140,11 @@ class LargeBatch:
         token = uuid4().hex
         data = self._write(verdicts, last_rows, f"data-{token}", winners)
         deletes = attempt.delete(doomed)
-        changes = None
+        changes: tuple[Place, ...] | str | None = None
+        logged: StagedFiles | None = None
         if self.log is not None:
-            changes = self._log(self.log, verdicts, last_rows, changeset, moment, token)
+            logged = self._log(self.log, verdicts, last_rows, changeset, moment, token)
+            changes = self.log.side.listed(changeset, logged.places)
         rejected = self._reject(changeset, moment, token) if self.keyless else ()
         self.reached(Step.WRITTEN)
 
@@ -149,7 +154,7 @@ class LargeBatch:
             return attempt.row_delta([data], deletes, doomed, summary)
 
         size = data.bytes + deletes.bytes
-        return Made(commit, counts, size, changes, rejected, is_logged or bool(self.keyless))
+        return Made(commit, counts, size, changes, rejected, logged, is_logged or bool(self.keyless))
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -273,7 +278,7 @@ class LargeBatch:
         changeset: int,
         moment: datetime,
         token: str,
-    ) -> tuple[Place, ...] | str:
+    ) -> StagedFiles:
         names = [quoted(column.name) for column in self.fields]
         facts = [
             F.col("outcome").alias(OP),
@@ -294,12 +299,10 @@ class LargeBatch:
             F.lit(self.shared.batch).alias(BATCH),
             F.lit(moment).alias(COMMITTED_AT),
         )
-        attempt = Attempt(self.engine, log.side.id)
-        lacking = [field for field in attempt.schema.arrow.names if field not in rows.columns]
+        lacking = [field for field in log.names if field not in rows.columns]
         for name in lacking:
             rows = rows.withColumn(name, F.lit(None).cast(_spark_type(self.engine, log.side.id, name)))
-        staged = stage(self.engine, log.side.id, rows, f"log-{token}")
-        return log.side.listed(changeset, staged.places)
+        return stage(self.engine, log.side.id, rows, f"log-{token}")
 
     def _reject(self, changeset: int, moment: datetime, token: str) -> tuple[Place, ...]:
         assert self.quarantine is not None

@@ -56,6 +56,8 @@ class SmallBatch:
     connection: duckdb.DuckDBPyConnection
     ids: dict[str, int]
     reached: Callable[[Step], None]
+    attempt: Attempt | None
+    """Open already; the first attempt at the table."""
     _data: tuple[pa.Table, StagedFiles] | None = None
     winners: pa.Table = field(init=False)
     keys: Keys = field(init=False)
@@ -87,11 +89,12 @@ class SmallBatch:
             data = self._write(attempt, verdicts, last_rows)
             deletes = attempt.delete(doomed)
             token = uuid4().hex[:8]
-            changes = None
+            changes: tuple[Place, ...] | str | None = None
+            logged: StagedFiles | None = None
             if self.log is not None:
-                changes = self.log.stage(
-                    self._changes(verdicts, last_rows), self.shared, changeset, moment, token
-                )
+                rows = self._changes(verdicts, last_rows)
+                logged = self.log.stage(rows, self.shared, changeset, moment, token)
+                changes = self.log.side.listed(changeset, logged.places)
             rejected: tuple[Place, ...] = ()
             if self.quarantine is not None and self.rejected is not None and counts.quarantined:
                 rejected = self.quarantine.stage(self.rejected, self.shared, changeset, moment, token)
@@ -107,7 +110,11 @@ class SmallBatch:
             return attempt.row_delta(staged, deletes, looked_at, summary)
 
         size = deletes.bytes + (data.bytes if data is not None else 0)
-        return Made(commit, counts, size, changes, rejected, is_logged or bool(counts.quarantined))
+        return Made(commit, counts, size, changes, rejected, logged, is_logged or bool(counts.quarantined))
+
+    def first_attempt(self) -> Attempt | None:
+        attempt, self.attempt = self.attempt, None
+        return attempt
 
     def release(self) -> None:
         pass

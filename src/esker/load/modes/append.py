@@ -32,6 +32,9 @@ class Appended:
     def columns(self) -> tuple[str, int]:
         return self.files.table_uuid, self.files.schema_id
 
+    def first_attempt(self) -> Attempt | None:
+        return None
+
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
         return Made(self._commit, counts, self.files.bytes) if self.files.rows else counts

@@ -115,6 +115,7 @@ class Keyed:
             connection=self.loading.connection,
             ids=attempt.schema.ids,
             reached=self.loading.reached,
+            attempt=attempt,
         )
 
     def _rows(self, batch: Batch, attempt: Attempt) -> tuple[pa.Table, pa.Array, pa.Array | None]:
