@@ -175,6 +175,33 @@ class TableNotFound(ProjectError):
         )
 
 
+class NoChangeLog(ProjectError):
+    """A table has no change log."""
+
+    code = "ESK-PROJECT-009"
+
+    def __init__(self, table: str, why: str) -> None:
+        super().__init__(
+            f'table "{table}" has no change log',
+            reason=f"Nothing was read: {why}.",
+            remedy="Modes with a key keep one unless `changes: off` is said. Of an append table, its own "
+            "snapshots are the log: esker show lists them.",
+        )
+
+
+class UnknownPoint(ProjectError):
+    """A point in a table's history could not be found."""
+
+    code = "ESK-PROJECT-010"
+
+    def __init__(self, point: str, why: str) -> None:
+        super().__init__(
+            f'"{point}" is no point in the table\'s history',
+            reason=f"{why[0].upper()}{why[1:]}.",
+            remedy="Name a changeset (7), a snapshot id, or a time (2026-11-16T12:00:00Z).",
+        )
+
+
 class InvalidFilter(ProjectError):
     """A `--where` filter is not a Spark SQL condition on the table's columns."""
 
@@ -776,6 +803,20 @@ class SchemaMoved(LoadError):
             f'the columns of table "{table}" changed while a batch was staged',
             reason="The batch was written for other columns, and was not published.",
             remedy="Run again: the batch is staged anew for the present columns.",
+        )
+
+
+class EmptyReplacement(LoadError):
+    """A batch without rows was to replace a whole table. The table was left as it is."""
+
+    code = "ESK-LOAD-006"
+    exit_status = 6
+
+    def __init__(self, pipeline: str, table: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" would empty table "{table}"',
+            reason="Its source holds no row at all. Mostly that is a mistake in the source.",
+            remedy="Look at the source with `esker peek`. To empty the table on purpose, delete its rows.",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from esker.cli import check, doctor, init, peek, plan, run, schema, show, status, version
+from esker.cli import changes, check, doctor, init, peek, plan, run, schema, show, status, version
 from esker.errors import EskerError, Interrupted, ProjectError, Unexpected
 
 
@@ -40,6 +40,7 @@ for verb in (
     peek.peek,
     status.status,
     show.show,
+    changes.changes,
     doctor.doctor,
     schema.schema,
     version.version,

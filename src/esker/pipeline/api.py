@@ -14,6 +14,7 @@ from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.events import Listener, silent
 from esker.ledger.state import State
+from esker.pipeline.changes import Changes, Point, read_changes
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
 from esker.pipeline.peek import Peeked, peek
@@ -101,6 +102,12 @@ class OpenProject:
     def show(self, table: str, *, where: str | None = None, limit: int = 10) -> TableReport:
         """Return a report on a table."""
         return show_table(self.engine, self.table_id(table), where=where, limit=limit)
+
+    def read_changes(
+        self, table: str, since: Point | None = None, until: Point | None = None, *, limit: int = 20
+    ) -> Changes:
+        """Return what changed in a table after one point, up to another."""
+        return read_changes(self.engine, self.table_id(table), since, until, limit)
 
     def table(self, table: str) -> DataFrame:
         """Return a table's rows as a Spark frame."""

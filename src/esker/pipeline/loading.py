@@ -13,6 +13,7 @@ from esker.load.batch import Loading
 from esker.load.loader import Loader, Mode
 from esker.load.modes.append import Append
 from esker.load.modes.keyed import Keyed
+from esker.load.modes.replace import Replace
 from esker.load.publish import Publisher
 from esker.pipeline.tables import log_of, quarantine_of
 from esker.project.pipelines import KEYED
@@ -31,7 +32,8 @@ def open_loader(engine: Engine, name: str, source: Reader, publisher: Publisher,
         reached=lambda step: listen(Reached(name, step)),
     )
     if pipeline.mode not in KEYED:
-        return Loader(loading, Append(loading), source, publisher, listen)
+        plain: Mode = Replace(loading) if pipeline.mode == "replace" else Append(loading)
+        return Loader(loading, plain, source, publisher, listen)
     if pipeline.changes:
         log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
         publisher.log = log.side

@@ -56,6 +56,8 @@ AnyColumn = Annotated[
 Mode = Literal["append", "replace", "upsert", "insert_only"]
 KEYED: tuple[Mode, ...] = ("upsert", "insert_only")
 """Modes that compare rows by key."""
+WHOLE: tuple[Mode, ...] = ("replace",)
+"""Modes whose batch is all that the source holds."""
 _KEYED_ONLY = ("key", "order_by", "deletes", "deleted_column", "delete_when", "ignore_columns", "touch")
 
 

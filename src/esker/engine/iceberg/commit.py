@@ -214,6 +214,17 @@ class Attempt:
                 newest = snapshot.snapshotId()
         return newest
 
+    def summary_at(self, snapshot: SnapshotId, key: str) -> str | None:
+        """Return what a snapshot's summary, or the nearest one before it, says of a key."""
+        current = self._base.snapshot(snapshot)
+        while current is not None:
+            value = current.summary().get(key)
+            if value is not None:
+                return str(value)
+            parent = current.parentId()
+            current = self._base.snapshot(parent) if parent is not None else None
+        return None
+
     def landed(self, snapshot: SnapshotId, sequence: int) -> bool | None:
         """Tell whether a snapshot of an earlier attempt is in the table; None when nobody can tell.
 

@@ -16,7 +16,7 @@ from esker.errors import FileChanged, FileChangedWhileReading
 from esker.ledger.entry import Position
 from esker.ledger.loaded_files import LoadedFiles
 from esker.ledger.run_id import new_run_id
-from esker.project.pipelines import Pipeline
+from esker.project.pipelines import WHOLE, Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column
 from esker.sources.files.csv import CsvFormat
@@ -53,6 +53,8 @@ class FilesReader:
         return "files"
 
     def plan(self, position: Position | None) -> list[Slice]:
+        if self.pipeline.mode in WHOLE:
+            return self._whole(position)
         known = self.loaded.upto(position["batch"] if position else None)
         fresh: list[FoundFile] = []
         changed: list[FoundFile] = []
@@ -68,6 +70,16 @@ class FilesReader:
         if self.source.on_changed == "reload":
             fresh = sorted(fresh + changed, key=lambda file: file.path)
         return self._slices(fresh, position, len(known))
+
+    def _whole(self, position: Position | None) -> list[Slice]:
+        """Return all files as one slice, if any has come, changed or gone."""
+        files = list_files(self.engine.project, self.name, self.source)
+        known = self.loaded.upto(position["batch"] if position else None)
+        if {file.path: file.version for file in files} == known:
+            return []
+        end: dict[str, Any] = {"batch": new_run_id(), "files": len(files)}
+        size = sum(file.version.size for file in files)
+        return [Slice(position, end, end["batch"], size, _counted(files), tuple(files))]
 
     def newest(self) -> Slice | None:
         files = list_files(self.engine.project, self.name, self.source)
@@ -102,7 +114,8 @@ class FilesReader:
         self.loaded.record(
             [file.version for file in piece.content],
             batch=piece.end["batch"],
-            previous=piece.start["batch"] if piece.start else None,
+            # A slice of all files is the whole truth: what was loaded before does not count.
+            previous=piece.start["batch"] if piece.start and self.pipeline.mode not in WHOLE else None,
             run=run,
         )
 
@@ -112,8 +125,7 @@ class FilesReader:
             part = tuple(files[first : first + self.source.max_files])
             end: dict[str, Any] = {"batch": new_run_id(), "files": before + first + len(part)}
             size = sum(file.version.size for file in part)
-            noun = "file" if len(part) == 1 else "files"
-            slices.append(Slice(position, end, end["batch"], size, f"{len(part)} {noun}", part))
+            slices.append(Slice(position, end, end["batch"], size, _counted(part), part))
             position = end
         return slices
 
@@ -126,3 +138,7 @@ class FilesReader:
                 return JsonLinesFormat(spark, source)
             case "parquet":
                 return ParquetFormat(spark, source, self.footers)
+
+
+def _counted(files: Sequence[FoundFile]) -> str:
+    return f"{len(files)} file" if len(files) == 1 else f"{len(files)} files"
