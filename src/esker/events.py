@@ -46,15 +46,7 @@ class Progressed:
     total_bytes: int
 
 
-@dataclass(frozen=True)
-class Noted:
-    """Something a person should know, that is no error."""
-
-    pipeline: str
-    message: str
-
-
-Event = Reached | Progressed | Noted
+Event = Reached | Progressed
 Listener = Callable[[Event], None]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from esker.cli.output import console, tell
-from esker.events import Event, Listener, Noted, Progressed, Reached, Step
+from esker.events import Event, Listener, Progressed, Reached, Step
 from esker.observe.progress import Meter
 
 _WORDS = {
@@ -42,8 +42,6 @@ def live() -> Iterator[Listener]:
                     status.update(f"{pipeline}: {_WORDS[step]} {detail}")
                 case Progressed(pipeline):
                     status.update(f"{pipeline}: loading {meter.pace(event)}")
-                case Noted(pipeline, message):
-                    tell(f"{pipeline}: {message}")
 
         yield listen
 
@@ -52,5 +50,3 @@ def _lines(event: Event) -> None:
     match event:
         case Reached(pipeline, Step.READ | Step.AFTER_COMMIT as step, detail):
             tell(f"{pipeline}: {_WORDS[step]} {detail}")
-        case Noted(pipeline, message):
-            tell(f"{pipeline}: {message}")
