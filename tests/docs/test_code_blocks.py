@@ -3,10 +3,11 @@
 The convention, for whoever writes a page:
 
 - ` ```console `: lines that begin with `$ ` are run in order, in a folder of the page's own; `cd` on a line
-  by itself lasts. Lines that begin with `> ` continue the command above. Other lines are output. They are
-  not compared, but an error code that stands there must come, and `$ echo $?` with a number below it says
-  which exit status the command above ends with; every other command must end with 0.
-- ` ```python `: run in the folder where the shell is by then.
+  by itself lasts. Lines that begin with `> ` continue the command above. Other lines are output: each must
+  come, apart from times, sizes, seconds, snapshots and places, which differ from run to run; what follows
+  `…` may be anything. `$ echo $?` with a number below it says which exit status the command above ends
+  with; every other command must end with 0.
+- ` ```python `: run in the folder where the shell is by then. A ` ```text ` block next to it is its output.
 - ` ```yaml ` that begins with `project:`: a project file, which must be right in every environment.
 - Everything else (` ```sh `, ` ```text `) is for reading only.
 """
@@ -87,14 +88,16 @@ def commands(block: Block) -> list[Command]:
 def test_page_can_be_followed(name: str, tmp_path: Path) -> None:
     """Whoever types what the page says gets what the page promises."""
     shell = _Shell(tmp_path)
-    for block in blocks(ROOT / name):
+    found = list(blocks(ROOT / name))
+    for block, following in zip(found, [*found[1:], None], strict=True):
         if block.language == "console":
             for command in commands(block):
                 shell.run(command, block)
         elif block.language == "python":
             script = tmp_path / "example.py"
             script.write_text(block.text, encoding="utf-8")
-            shell.run(Command(shlex.join([sys.executable, str(script)])), block)
+            shown = following.text.splitlines() if following and following.language == "text" else []
+            shell.run(Command(shlex.join([sys.executable, str(script)]), shown), block)
 
 
 class _Shell:
@@ -122,10 +125,29 @@ class _Shell:
         )
         said = done.stdout + done.stderr
         assert done.returncode == command.status, f"{block}: {command.text}\n{said}"
-        for code in re.findall(r"ESK-[A-Z]+-\d{3}", "\n".join(command.output)):
-            assert code in said, f"{block}: {command.text} does not say {code}\n{said}"
+        lines = {_lasting(line) for line in said.splitlines()}
+        for line in command.output:
+            if "…" in line:
+                came = any(other.startswith(_lasting(line.partition("…")[0])) for other in lines)
+            else:
+                came = _lasting(line) in lines
+            assert came, f"{block}: {command.text} does not say\n{line}\nbut\n{said}"
         if folder := re.fullmatch(r"cd (\S+)", command.text):
             self._folder = self._folder / folder[1]
+
+
+def _lasting(line: str) -> str:
+    """Return what a line says in every run: without times, seconds, sizes, snapshots, places and frames."""
+    for volatile in (
+        r"file:///\S+",
+        r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?",
+        r"\b\d+(\.\d+)? k?B\b",
+        r"\b\d+\.\d (?=│$)",
+        r"\b\d{17,19}\b",
+        r"[━─┏┓┗┛┡┩└┘┳╇┴]+",
+    ):
+        line = re.sub(volatile, "#", line)
+    return re.sub(r"\s+", " ", line).strip()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
