@@ -806,6 +806,36 @@ class SchemaMoved(LoadError):
         )
 
 
+class PartitionsMixed(LoadError):
+    """Partitions cannot be replaced while files of another partitioning lie in the table."""
+
+    code = "ESK-LOAD-008"
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'table "{table}" holds files of an earlier partitioning',
+            reason="Rows of the partitions that the batch replaces may lie in them, and would stay.",
+            remedy="Rewrite the files with the present partitioning first: CALL system.rewrite_data_files("
+            "table => …, options => map('rewrite-all', 'true')).",
+        )
+
+
+class Held(LoadError):
+    """A guard was tripped: a complete snapshot would delete more than is allowed. Nothing was changed."""
+
+    code = "ESK-LOAD-007"
+    exit_status = 6
+
+    def __init__(self, pipeline: str, table: str, missing: int, live: int, most: float, read: int) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" would delete {missing:,} of {live:,} rows of table "{table}"',
+            reason=f"The snapshot holds {read:,} rows; at most {most:.0%} of the table may go "
+            "(guard: max_delete).",
+            remedy="Look at the source with `esker peek`. If the deletes are right, raise guard: "
+            "{max_delete: …} for one run.",
+        )
+
+
 class EmptyReplacement(LoadError):
     """A batch without rows was to replace a whole table. The table was left as it is."""
 

@@ -19,7 +19,7 @@ _OF_OUTCOME = {
 
 @dataclass(frozen=True)
 class RowCounts:
-    """What happened to the rows. `read` is the sum of all others."""
+    """What happened to the rows. `read` is the sum of all others but `missing`."""
 
     read: int = 0
     inserted: int = 0
@@ -31,6 +31,8 @@ class RowCounts:
     duplicates: int = 0
     ignored: int = 0
     quarantined: int = 0
+    missing: int = 0
+    """Deletes of keys that a complete snapshot no longer has: no row was read for them."""
 
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(**{name: value + getattr(other, name) for name, value in asdict(self).items()})
@@ -39,7 +41,9 @@ class RowCounts:
     def of_outcomes(cls, outcomes: Mapping[str, int], *, duplicates: int, quarantined: int) -> RowCounts:
         """Count outcomes of the state table, and the rows that never got that far."""
         counts = dict.fromkeys(_OF_OUTCOME.values(), 0)
+        missing = outcomes.get("missing", 0)
         for outcome, number in outcomes.items():
-            counts[_OF_OUTCOME[outcome]] += number
+            if outcome != "missing":
+                counts[_OF_OUTCOME[outcome]] += number
         total = sum(counts.values()) + duplicates + quarantined
-        return cls(read=total, duplicates=duplicates, quarantined=quarantined, **counts)
+        return cls(read=total, duplicates=duplicates, quarantined=quarantined, missing=missing, **counts)

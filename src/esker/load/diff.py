@@ -9,13 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Outcome = Literal["insert", "update", "delete", "undelete", "touch", "unchanged", "stale", "ignored"]
+Outcome = Literal[
+    "insert", "update", "delete", "undelete", "touch", "unchanged", "stale", "ignored", "missing"
+]
 
 WRITTEN: tuple[Outcome, ...] = ("insert", "update", "undelete", "touch")
 """Outcomes that write the incoming row."""
-LOGGED: tuple[Outcome, ...] = ("insert", "update", "delete", "undelete")
+GONE: tuple[Outcome, ...] = ("delete", "missing")
+"""Outcomes that delete the stored row. `missing`: a complete snapshot no longer has the key."""
+LOGGED: tuple[Outcome, ...] = ("insert", "update", "undelete", *GONE)
 """Outcomes that are changes: they stand in the change log."""
-REPLACED: tuple[Outcome, ...] = ("update", "undelete", "touch", "delete")
+REPLACED: tuple[Outcome, ...] = ("update", "undelete", "touch", *GONE)
 """Outcomes that take the stored row away, or put another one in its place."""
 
 
@@ -33,6 +37,8 @@ class KeyRules:
     """Store a newer order value although the content is the same."""
     only_inserts: bool = False
     """Known keys are left as they are."""
+    is_complete: bool = False
+    """A batch is all that there is: stored keys that it lacks are deleted."""
 
     def hashed(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns whose content counts."""

@@ -32,7 +32,7 @@ def open_loader(engine: Engine, name: str, source: Reader, publisher: Publisher,
         reached=lambda step: listen(Reached(name, step)),
     )
     if pipeline.mode not in KEYED:
-        plain: Mode = Replace(loading) if pipeline.mode == "replace" else Append(loading)
+        plain: Mode = Append(loading) if pipeline.mode == "append" else Replace(loading)
         return Loader(loading, plain, source, publisher, listen)
     if pipeline.changes:
         log = ChangeLog.of(engine, log_of(engine.project, publisher.table))

@@ -12,6 +12,7 @@ from esker.errors import (
     ChangeNotApplied,
     EskerError,
     Fenced,
+    Held,
     Interrupted,
     SchemaMoved,
     StateError,
@@ -102,7 +103,9 @@ def _recorded(project: Project, run: _Run, result: RunResult) -> RunResult:
         record_end(state, result.run_id, "failed", run.result.as_json(), interrupted.as_json())
         raise interrupted from None
     except EskerError as error:
-        status: Status = "fenced" if isinstance(error, Fenced) else "failed"
+        status: Status = (
+            "fenced" if isinstance(error, Fenced) else "held" if isinstance(error, Held) else "failed"
+        )
         run.result = replace(run.result, status=status, error=error)
     except Exception as error:
         # A mistake in Esker must not keep the other pipelines from running, nor leave a run open.

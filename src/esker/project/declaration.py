@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any
 
+from annotated_types import Interval
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
 
 from esker.project.secrets import redact
@@ -82,6 +83,24 @@ Size = Annotated[
     int,
     BeforeValidator(parse_size),
     WithJsonSchema({"type": ["string", "integer"], "examples": ["64MB", "256MiB", "1GB"]}),
+]
+
+
+def parse_share(value: Any) -> Any:
+    """Turn `10%` into 0.1; leave other types to pydantic."""
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value)
+    if found is None:
+        raise ValueError(f'"{value}" is no share; write 10% or 0.1')
+    return float(found[1]) / 100
+
+
+Share = Annotated[
+    float,
+    Interval(ge=0, le=1),
+    BeforeValidator(parse_share),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["10%", 0.1]}),
 ]
 
 

@@ -13,6 +13,7 @@ from esker.project.declaration import (
     Duration,
     MistakeAt,
     Name,
+    Share,
     Size,
     Switch,
     TableName,
@@ -53,10 +54,10 @@ AnyColumn = Annotated[
 ]
 
 
-Mode = Literal["append", "replace", "upsert", "insert_only"]
-KEYED: tuple[Mode, ...] = ("upsert", "insert_only")
+Mode = Literal["append", "replace", "replace_partitions", "upsert", "insert_only", "sync"]
+KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "sync")
 """Modes that compare rows by key."""
-WHOLE: tuple[Mode, ...] = ("replace",)
+WHOLE: tuple[Mode, ...] = ("replace", "sync")
 """Modes whose batch is all that the source holds."""
 _KEYED_ONLY = ("key", "order_by", "deletes", "deleted_column", "delete_when", "ignore_columns", "touch")
 
@@ -68,6 +69,14 @@ class SmallLane(Declaration):
     max_bytes: Size = Field(256_000_000, description="Bytes that a batch reads: `256MB`.")
 
 
+class Guard(Declaration):
+    """What is too much to happen unseen."""
+
+    max_delete: Share = Field(
+        0.1, description="Mode `sync`: most of the table's rows that one batch may delete: `10%`."
+    )
+
+
 class Pipeline(Declaration):
     """Carry rows from one source into one table."""
 
@@ -76,7 +85,8 @@ class Pipeline(Declaration):
     mode: Mode = Field(
         "append",
         description="What happens to a row: `append` adds it, `replace` swaps the whole table, `upsert` "
-        "inserts, updates and deletes by key, `insert_only` adds rows whose key is new.",
+        "inserts, updates and deletes by key, `insert_only` adds rows whose key is new, `sync` makes the "
+        "table hold what the source holds, `replace_partitions` swaps the partitions of the batch's rows.",
     )
     key: list[str] = Field(default_factory=list, description="Columns that identify a row.")
     order_by: str | None = Field(
@@ -105,6 +115,7 @@ class Pipeline(Declaration):
         description="How a keyed batch is written: `small` in the driver process, `large` as Spark jobs.",
     )
     small_lane: SmallLane = Field(default_factory=SmallLane)
+    guard: Guard = Field(default_factory=Guard)
     catalog: Name | None = Field(
         None, description="A connection that is a catalog. Default: the project's catalog."
     )
@@ -188,6 +199,10 @@ class Pipeline(Declaration):
 
     @model_validator(mode="after")
     def _keys_fit_the_mode(self) -> Pipeline:
+        if "guard" in self.model_fields_set and self.mode != "sync":
+            raise MistakeAt(("guard",), "guard: max_delete is for mode sync")
+        if self.mode == "replace_partitions" and not self.partition_by:
+            raise MistakeAt(("mode",), "mode replace_partitions needs partition_by:")
         if self.mode not in KEYED:
             for name in _KEYED_ONLY:
                 if name in self.model_fields_set:

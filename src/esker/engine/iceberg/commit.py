@@ -151,6 +151,19 @@ class Attempt:
                 change.addFile(file)
             return self._into_transaction(change, summary)
 
+    def replace_partitions(self, staged: StagedFiles, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
+        """Put staged files in the place of what the partitions that they belong to hold."""
+        with _swap_failed():
+            change = self._transaction.newReplacePartitions()
+            for file in staged.handles:
+                change.addFile(file)
+            return self._into_transaction(change, summary)
+
+    @property
+    def spec_id(self) -> int:
+        """The partitioning that new files have."""
+        return int(self._base.defaultSpecId())
+
     def touch(self, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Make a snapshot without any change, so that properties are compared by every catalog."""
         with _swap_failed():

@@ -77,9 +77,11 @@ def joined(keys: pa.Table) -> pa.Array:
 
 
 def look_up(
-    files: LiveFiles, schema: FieldSchema, keys: Keys, columns: Sequence[str]
+    files: LiveFiles, schema: FieldSchema, keys: Keys, columns: Sequence[str], *, whole: bool = False
 ) -> tuple[list[Found], list[FileEntry]]:
     """Return the live rows with these keys, and all data files that were looked into.
+
+    With `whole`, all other live rows too: `asked` is null for them.
 
     Raises FileNotFoundError when files have been expired meanwhile.
     """
@@ -93,8 +95,8 @@ def look_up(
             return True
         return keys.may_lie_between(*decode(low, high))
 
-    candidates = [file for file in files.data if may_hold(file)]
-    found = _POOL.map(lambda file: _look_into(file, files, schema, keys, columns), candidates)
+    candidates = [file for file in files.data if whole or may_hold(file)]
+    found = _POOL.map(lambda file: _look_into(file, files, schema, keys, columns, whole), candidates)
     return [rows for rows in found if rows is not None], candidates
 
 
@@ -117,15 +119,20 @@ def read_rows(file: FileEntry, schema: FieldSchema, positions: BitMap64) -> pa.T
 
 
 def _look_into(
-    file: FileEntry, files: LiveFiles, schema: FieldSchema, keys: Keys, columns: Sequence[str]
+    file: FileEntry,
+    files: LiveFiles,
+    schema: FieldSchema,
+    keys: Keys,
+    columns: Sequence[str],
+    whole: bool,
 ) -> Found | None:
     with _open(file) as parquet:
-        groups, positions = _groups(parquet, schema, keys)
+        groups, positions = _groups(parquet, schema, None if whole else keys)
         if not groups:
             return None
         rows = _read(parquet, groups, schema, [*keys.names, *columns])
     asked = pc.index_in(joined(rows.select(keys.names)), value_set=keys.values)
-    hits = pc.indices_nonzero(pc.is_valid(asked))
+    hits = pa.array(range(len(asked)), pa.int64()) if whole else pc.indices_nonzero(pc.is_valid(asked))
     if not len(hits):
         return None
     at = _in_file(hits, positions)
@@ -150,9 +157,9 @@ def _in_file(hits: pa.Array, read: list[range]) -> pa.Array:
     return pa.array(places, pa.int64())
 
 
-def _groups(parquet: pq.ParquetFile, schema: FieldSchema, keys: Keys) -> tuple[list[int], list[range]]:
-    """Return the row groups that may hold a key, and the positions of their rows."""
-    column = _leaf(parquet, schema, keys.names[0])
+def _groups(parquet: pq.ParquetFile, schema: FieldSchema, keys: Keys | None) -> tuple[list[int], list[range]]:
+    """Return the row groups that may hold a key, or all, and the positions of their rows."""
+    column = _leaf(parquet, schema, keys.names[0]) if keys is not None else None
     groups: list[int] = []
     positions: list[range] = []
     start = 0
@@ -160,7 +167,8 @@ def _groups(parquet: pq.ParquetFile, schema: FieldSchema, keys: Keys) -> tuple[l
         about = parquet.metadata.row_group(group)
         statistics = about.column(column).statistics if column is not None else None
         if (
-            statistics is None
+            keys is None
+            or statistics is None
             or not statistics.has_min_max
             or keys.may_lie_between(statistics.min, statistics.max)
         ):

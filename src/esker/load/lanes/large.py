@@ -43,7 +43,7 @@ from esker.ledger.change_log import (
 from esker.ledger.outbox import Place
 from esker.ledger.quarantine import Quarantine
 from esker.load.counts import RowCounts
-from esker.load.diff import LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
+from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.publish import Made
 from esker.load.row_hash import HASH_COLUMN, spark_hash
@@ -71,6 +71,8 @@ class LargeBatch:
     log: ChangeLog | None
     quarantine: Callable[[], Quarantine] | None
     reached: Callable[[Step], None]
+    guard: Callable[[RowCounts, int], None]
+    """Raises when the batch must not be published as it is; told how many rows the table shows."""
     _kept: list[DataFrame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -90,10 +92,11 @@ class LargeBatch:
                 F.count(F.when(~has_key, 1)).alias("keyless"),
                 F.min(first_key).alias("low"),
                 F.max(first_key).alias("high"),
+                (F.max(quoted(self.rules.order_by)) if self.rules.order_by else F.lit(None)).alias("newest"),
             ).first()
         assert found is not None
         self.read, self.keyless = found["read"], found["keyless"]
-        self._range = found["low"], found["high"]
+        self._range, self._newest = (found["low"], found["high"]), found["newest"]
         if found["bad"]:
             self.release()
             examples = sorted({found["first"], found["last"]})
@@ -127,16 +130,19 @@ class LargeBatch:
         stored = self._keep(self._stored(attempt))
         verdicts = self._keep(self._verdicts(stored))
         outcomes = {row["outcome"]: row["count"] for row in verdicts.groupBy("outcome").count().collect()}
-        winners = sum(outcomes.values())
+        winners = sum(outcomes.values()) - outcomes.get("missing", 0)
         counts = RowCounts.of_outcomes(
             outcomes, duplicates=self.read - self.keyless - winners, quarantined=self.keyless
         )
+        if self.rules.is_complete:
+            self.guard(counts, stored.where(~F.col("s_deleted")).count())
         doomed = self._doomed(attempt, stored, verdicts)
         self.reached(Step.LOCATED)
         is_logged = any(outcomes.get(outcome) for outcome in LOGGED)
         if not doomed and not is_logged and not self.keyless:
             return counts
-        last_rows = self._last_rows(attempt, stored, verdicts) if outcomes.get("delete") else None
+        has_gone = any(outcomes.get(outcome) for outcome in GONE)
+        last_rows = self._last_rows(attempt, verdicts) if has_gone else None
         token = uuid4().hex
         data = self._write(verdicts, last_rows, f"data-{token}", winners)
         deletes = attempt.delete(doomed)
@@ -199,13 +205,14 @@ class LargeBatch:
             F.col("_pos").alias("pos"),
         )
         # Sorted or growing keys leave most files out; random ones none.
-        if self._range[0] is not None:
+        if self._range[0] is not None and not rules.is_complete:
             target = target.where(F.col("t0").between(F.lit(self._range[0]), F.lit(self._range[1])))
         winners = self.winners.select("winner", *(f"k{index}" for index in range(len(rules.key))))
         matches = [F.col(f"t{index}") == F.col(f"k{index}") for index in range(len(rules.key))]
-        return target.join(winners, matches, "inner").select(
-            "winner", "file", "pos", "s_hash", "s_order", "s_deleted"
-        )
+        found = target.join(winners, matches, "left" if rules.is_complete else "inner")
+        # Stored rows that a complete snapshot lacks get numbers of their own, below zero.
+        number = F.coalesce(F.col("winner"), -1 - F.monotonically_increasing_id())
+        return found.select(number.alias("winner"), "file", "pos", "s_hash", "s_order", "s_deleted")
 
     def _target(self, attempt: Attempt) -> DataFrame:
         """Return the table at exactly the snapshot that the attempt compares with."""
@@ -216,13 +223,20 @@ class LargeBatch:
 
     def _verdicts(self, stored: DataFrame) -> DataFrame:
         sql = f"""
-            SELECT w_winner AS winner, {outcome_sql(self.rules)} AS outcome, hash, s_hash, file, pos,
+            SELECT winner, CASE WHEN winner < 0 THEN 'missing' ELSE {outcome_sql(self.rules)} END AS outcome,
+                   hash, s_hash, file, pos,
                    CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
-            FROM (SELECT w.winner AS w_winner, w.ord, w.eff, w.del, w.hash, s.s_hash, s.s_order,
-                         s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, NULL AS forgotten
+            FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.del, w.hash, s.s_hash, s.s_order,
+                         w.eff, s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, NULL AS forgotten
                   FROM {{winners}} AS w
-                  LEFT JOIN ({stored_sql("{stored}")}) AS s ON s.winner = w.winner) AS compared"""
-        return self._sql(sql, winners=self.winners, stored=stored)
+                  {"FULL" if self.rules.is_complete else "LEFT"} JOIN ({stored_sql("{stored}")}) AS s
+                    ON s.winner = w.winner) AS compared
+            WHERE winner >= 0 OR NOT s_deleted"""
+        verdicts = self._sql(sql, winners=self.winners, stored=stored)
+        # A key that is missing goes as late as the newest row of the snapshot says.
+        newest = F.lit(self._newest).cast(verdicts.schema["final"].dataType)
+        late = F.greatest(F.col("final"), newest)
+        return verdicts.withColumn("final", F.when(F.col("winner") < 0, late).otherwise(F.col("final")))
 
     def _doomed(self, attempt: Attempt, stored: DataFrame, verdicts: DataFrame) -> dict[FileEntry, BitMap64]:
         """Return the positions to delete: of versions that are replaced, and of surplus copies of a key."""
@@ -235,9 +249,9 @@ class LargeBatch:
         grouped = gone.groupBy("file").agg(F.collect_list("pos").alias("positions"))
         return {files[row["file"]]: BitMap64(row["positions"]) for row in grouped.toLocalIterator()}
 
-    def _last_rows(self, attempt: Attempt, stored: DataFrame, verdicts: DataFrame) -> DataFrame:
+    def _last_rows(self, attempt: Attempt, verdicts: DataFrame) -> DataFrame:
         """Return the stored rows of keys that are deleted, with what the verdicts say of them."""
-        gone = verdicts.where(F.col("outcome") == "delete").select(
+        gone = verdicts.where(F.col("outcome").isin(*GONE)).select(
             F.col("file").alias("_file"), F.col("pos").alias("_pos"), "winner", "outcome", "s_hash", "final"
         )
         whole = self._target(attempt).join(F.broadcast(gone), ["_file", "_pos"])
@@ -280,14 +294,15 @@ class LargeBatch:
         token: str,
     ) -> StagedFiles:
         names = [quoted(column.name) for column in self.fields]
+        is_gone = F.col("outcome").isin(*GONE)
         facts = [
-            F.col("outcome").alias(OP),
+            F.when(is_gone, "delete").otherwise(F.col("outcome")).alias(OP),
             F.col("s_hash").alias(HASH_BEFORE),
-            F.when(F.col("outcome") != "delete", F.col(HASH_COLUMN)).alias(HASH_AFTER),
+            F.when(~is_gone, F.col(HASH_COLUMN)).alias(HASH_AFTER),
         ]
         if self.rules.order_by:
             facts.append(F.col("final").alias(ORDER))
-        logged = tuple(outcome for outcome in LOGGED if outcome != "delete")
+        logged = tuple(outcome for outcome in LOGGED if outcome not in GONE)
         rows = self._arriving(verdicts, logged).select(*names, *facts, F.col(SEQUENCE).alias(ROW))
         if last_rows is not None:
             rows = rows.unionByName(last_rows.select(*names, *facts, F.col("winner").alias(ROW)))

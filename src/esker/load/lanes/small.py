@@ -8,7 +8,7 @@ another commit was faster, it happens again; only data files whose rows are the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -27,7 +27,7 @@ from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW, Cha
 from esker.ledger.outbox import Place
 from esker.ledger.quarantine import Quarantine
 from esker.load.counts import RowCounts
-from esker.load.diff import LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
+from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
 from esker.load.publish import Made
 from esker.load.row_hash import HASH_COLUMN, arrow_hash
 
@@ -56,6 +56,8 @@ class SmallBatch:
     connection: duckdb.DuckDBPyConnection
     ids: dict[str, int]
     reached: Callable[[Step], None]
+    guard: Callable[[RowCounts, int], None]
+    """Raises when the batch must not be published as it is; told how many rows the table shows."""
     attempt: Attempt | None
     """Open already; the first attempt at the table."""
     _data: tuple[pa.Table, StagedFiles] | None = None
@@ -81,6 +83,8 @@ class SmallBatch:
                 duplicates=len(self.rows) - len(self.winners),
                 quarantined=len(self.rejected) if self.rejected is not None else 0,
             )
+            if self.rules.is_complete:
+                self.guard(counts, self._live(found))
             doomed = _doomed(found, verdicts)
             is_logged = any(outcomes.get(outcome) for outcome in LOGGED)
             if not doomed and not is_logged and not counts.quarantined:
@@ -137,11 +141,19 @@ class SmallBatch:
         return found.select(["place", "ord", "eff", "del", "hash"]).sort_by("place")
 
     def _locate(self, attempt: Attempt) -> tuple[list[Found], list[FileEntry]]:
-        if not len(self.winners):
+        if not len(self.winners) and not self.rules.is_complete:
             return [], []
         wanted = [HASH_COLUMN]
         wanted += [name for name in (self.rules.order_by, self.rules.deleted_column) if name]
-        return look_up(attempt.files, attempt.schema, self.keys, wanted)
+        whole = self.rules.is_complete
+        found, looked_at = look_up(attempt.files, attempt.schema, self.keys, wanted, whole=whole)
+        return (_numbered(found, len(self.winners)) if whole else found), looked_at
+
+    def _live(self, found: list[Found]) -> int:
+        """Return how many rows of the table are not marked as deleted."""
+        marks = self.rules.deleted_column
+        gone = sum(pc.sum(hits.rows.column(marks)).as_py() or 0 for hits in found) if marks else 0
+        return sum(len(hits.positions) for hits in found) - gone
 
     def _classify(self, found: list[Found]) -> pa.Table:
         """Return each winner with its outcome, and its stored version."""
@@ -177,18 +189,21 @@ class SmallBatch:
             stored = stored.append_column("s_deleted", pa.nulls(0, pa.bool_()))
         # The order value that the row has afterwards: a late delete keeps the stored one.
         sql = f"""
-            SELECT winner, place, {outcome_sql(rules)} AS outcome, hash, s_hash, file, pos, copies,
+            SELECT winner, place, CASE WHEN place IS NULL THEN 'missing' ELSE {outcome_sql(rules)} END
+                     AS outcome, hash, s_hash, file, pos, copies,
                    CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
-            FROM (SELECT w.*, s.* EXCLUDE (winner), s.winner IS NOT NULL AS stored,
-                         NULL AS forgotten
+            FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.place, w.ord, w.del, w.hash,
+                         CASE WHEN w.winner IS NULL THEN (SELECT max(ord) FROM winners) ELSE w.eff END AS eff,
+                         s.* EXCLUDE (winner), s.winner IS NOT NULL AS stored, NULL AS forgotten
                   FROM winners AS w
-                  LEFT JOIN ({stored_sql("stored")}) AS s ON s.winner = w.winner) AS compared
+                  FULL JOIN ({stored_sql("stored")}) AS s ON s.winner = w.winner) AS compared
+            WHERE place IS NOT NULL OR NOT s_deleted
             ORDER BY winner"""
         return _query(self.connection, sql, winners=winners, stored=stored)
 
     def _last_rows(self, attempt: Attempt, found: list[Found], verdicts: pa.Table) -> pa.Table:
         """Return the stored rows of keys that are deleted, in the order of the verdicts."""
-        gone = verdicts.filter(pc.equal(verdicts.column("outcome"), "delete"))
+        gone = verdicts.filter(_is(verdicts, GONE))
         parts, order = [], []
         for index, hits in enumerate(found):
             here = gone.filter(pc.equal(gone.column("file"), index)).sort_by("pos")
@@ -203,10 +218,10 @@ class SmallBatch:
 
     def _write(self, attempt: Attempt, verdicts: pa.Table, last_rows: pa.Table) -> StagedFiles | None:
         """Write the rows that the table gets; those of a lost attempt are taken if they are the same."""
-        arriving = verdicts.filter(pc.is_in(verdicts.column("outcome"), pa.array(WRITTEN)))
+        arriving = verdicts.filter(_is(verdicts, WRITTEN))
         rows = self._arriving(arriving)
         if self.rules.deleted_column and len(last_rows):
-            gone = verdicts.filter(pc.equal(verdicts.column("outcome"), "delete"))
+            gone = verdicts.filter(_is(verdicts, GONE))
             rows = pa.concat_tables([rows, self._buried(last_rows, gone).select(rows.column_names)])
         if not len(rows):
             return None
@@ -236,8 +251,8 @@ class SmallBatch:
 
     def _changes(self, verdicts: pa.Table, last_rows: pa.Table) -> pa.Table:
         """Return the rows of the change log, in the order of arrival."""
-        changed = verdicts.filter(pc.is_in(verdicts.column("outcome"), pa.array(LOGGED)))
-        is_gone = pc.equal(changed.column("outcome"), "delete")
+        changed = verdicts.filter(_is(verdicts, LOGGED))
+        is_gone = _is(changed, GONE)
         arriving, gone = changed.filter(pc.invert(is_gone)), changed.filter(is_gone)
         rows = self._arriving(arriving).drop_columns([HASH_COLUMN])
         before = last_rows
@@ -246,16 +261,13 @@ class SmallBatch:
             before = buried.select(rows.column_names)
             rows = pa.concat_tables([rows, before])
         together = pa.concat_tables([arriving, gone])
-        hashes = pc.if_else(
-            pc.equal(together.column("outcome"), "delete"),
-            pa.scalar(None, pa.int64()),
-            together.column("hash"),
-        )
+        is_gone = _is(together, GONE)
+        hashes = pc.if_else(is_gone, pa.scalar(None, pa.int64()), together.column("hash"))
         facts = {
-            OP: together.column("outcome"),
+            OP: pc.if_else(is_gone, "delete", together.column("outcome")),
             HASH_BEFORE: together.column("s_hash"),
             HASH_AFTER: hashes,
-            ROW: self.numbers.take(together.column("place")),
+            ROW: self._row_numbers(together),
         }
         if self.rules.order_by:
             kind = self.rows.schema.field(self.rules.order_by).type
@@ -264,24 +276,45 @@ class SmallBatch:
             rows = rows.append_column(name, values)
         return rows.sort_by(ROW)
 
+    def _row_numbers(self, verdicts: pa.Table) -> pa.ChunkedArray:
+        """Return each change's place in the batch; keys that it lacks come after its rows."""
+        read = len(self.numbers) + (len(self.rejected) if self.rejected is not None else 0)
+        beyond = pc.add(verdicts.column("winner"), read)
+        return pc.coalesce(self.numbers.take(verdicts.column("place")), beyond)
+
+
+def _numbered(found: list[Found], first: int) -> list[Found]:
+    """Give numbers of their own to stored rows that the batch lacks."""
+    numbered = []
+    for hits in found:
+        lacking = pc.is_null(hits.asked)
+        count = pc.sum(lacking).as_py() or 0
+        own = pa.array(range(first, first + count), pa.int64())
+        asked = pc.replace_with_mask(hits.asked.cast(pa.int64()), lacking, own)
+        numbered.append(replace(hits, asked=asked))
+        first += count
+    return numbered
+
+
+def _is(verdicts: pa.Table, outcomes: tuple[str, ...]) -> pa.ChunkedArray:
+    return pc.is_in(verdicts.column("outcome"), value_set=pa.array(outcomes))
+
 
 def _doomed(found: list[Found], verdicts: pa.Table) -> dict[FileEntry, BitMap64]:
     """Return the positions to delete: of versions that are replaced, and of surplus copies of a key."""
-    replaced = pc.is_in(verdicts.column("outcome"), pa.array(REPLACED))
+    names = ("winner", "file", "pos")
+    winners, files, places = (verdicts.column(name).to_pylist() for name in names)
+    goes = _is(verdicts, REPLACED).to_pylist()
+    kept = {
+        winner: None if gone else (file, place)
+        for winner, gone, file, place in zip(winners, goes, files, places, strict=True)
+    }
     doomed: dict[FileEntry, BitMap64] = {}
-    goes = replaced.to_pylist()
-    kept = dict(
-        zip(
-            verdicts.column("winner").to_pylist(),
-            zip(verdicts.column("file").to_pylist(), verdicts.column("pos").to_pylist(), strict=True),
-            strict=True,
-        )
-    )
     for index, hits in enumerate(found):
         positions = BitMap64(
             position
             for position, winner in zip(hits.positions.to_pylist(), hits.asked.to_pylist(), strict=True)
-            if goes[winner] or kept[winner] != (index, position)
+            if winner in kept and kept[winner] != (index, position)
         )
         if positions:
             doomed[hits.file] = positions

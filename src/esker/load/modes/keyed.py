@@ -15,9 +15,10 @@ from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.progress import watched
 from esker.engine.store import can_reach
-from esker.errors import BadRows
+from esker.errors import BadRows, Held
 from esker.ledger.change_log import LogRun
 from esker.load.batch import Batch, Loading
+from esker.load.counts import RowCounts
 from esker.load.diff import KeyRules
 from esker.load.incoming import ARRIVAL, DELETED, DeleteMark, incoming
 from esker.load.lanes.large import LargeBatch
@@ -39,12 +40,13 @@ def rules_of(pipeline: Pipeline) -> KeyRules:
         ignored=tuple(pipeline.ignore_columns),
         touches=pipeline.touch,
         only_inserts=pipeline.mode == "insert_only",
+        is_complete=pipeline.mode == "sync",
     )
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """Loads batches by key: upsert and insert_only. Small batches in this process, others with Spark."""
+    """Loads batches by key: upsert, insert_only, sync. Small ones in this process, others with Spark."""
 
     loading: Loading
 
@@ -70,6 +72,11 @@ class Keyed:
             return False
         if any(file.format != "parquet" for file in attempt.files.data) or attempt.files.has_equality_deletes:
             return False
+        if pipeline.mode == "sync" and pipeline.lane == "auto":
+            # A complete snapshot is compared with the whole table.
+            stored = sum(file.records for file in attempt.files.data)
+            if stored > 4 * pipeline.small_lane.max_rows:
+                return False
         return pipeline.lane == "small" or batch.bytes <= pipeline.small_lane.max_bytes
 
     def _large(self, batch: Batch, attempt: Attempt) -> Change:
@@ -88,7 +95,14 @@ class Keyed:
             log=self.loading.log,
             quarantine=self.loading.quarantine,
             reached=self.loading.reached,
+            guard=self._guard,
         )
+
+    def _guard(self, counts: RowCounts, live: int) -> None:
+        """Raise Held when a complete snapshot would delete more than is allowed."""
+        most = self.loading.pipeline.guard.max_delete
+        if counts.missing > live * most:
+            raise Held(self.loading.name, str(self.loading.table), counts.missing, live, most, counts.read)
 
     def _small(
         self, batch: Batch, attempt: Attempt, rows: pa.Table, deletes: pa.Array, origins: pa.Array | None
@@ -115,6 +129,7 @@ class Keyed:
             connection=self.loading.connection,
             ids=attempt.schema.ids,
             reached=self.loading.reached,
+            guard=self._guard,
             attempt=attempt,
         )
 

@@ -1,4 +1,4 @@
-"""Replace: the rows of a batch take the place of everything that the table holds."""
+"""Replace: the rows of a batch take the place of what the table, or their partitions, hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.stage import StagedFiles
-from esker.errors import EmptyReplacement
+from esker.errors import EmptyReplacement, PartitionsMixed
 from esker.load.batch import Batch, Loading, stage_rows
 from esker.load.counts import RowCounts
 from esker.load.publish import Change, Made
@@ -15,22 +15,24 @@ from esker.load.publish import Change, Made
 
 @dataclass(frozen=True)
 class Replace:
-    """Loads batches by swapping the whole table. Readers see the old rows or the new ones, never none."""
+    """Loads batches by swapping. Readers see the old rows or the new ones, never none."""
 
     loading: Loading
 
     def stage(self, batch: Batch) -> Change:
         staged = stage_rows(self.loading, batch)
-        if not staged.rows:
+        of_partitions = self.loading.pipeline.mode == "replace_partitions"
+        if not staged.rows and not of_partitions:
             raise EmptyReplacement(self.loading.name, str(self.loading.table))
-        return Replacement(staged)
+        return Replacement(staged, of_partitions)
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Staged rows that are to replace all others."""
+    """Staged rows that are to replace others."""
 
     files: StagedFiles
+    of_partitions: bool
 
     @property
     def columns(self) -> tuple[str, int]:
@@ -41,10 +43,17 @@ class Replacement:
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
+        if not self.files.rows:
+            return counts
+        if self.of_partitions and any(file.spec_id != attempt.spec_id for file in attempt.files.data):
+            # Rows of the same partition lie in files of another partitioning: they would stay.
+            raise PartitionsMixed(str(self.files.table))
         return Made(self._commit, counts, self.files.bytes)
 
     def release(self) -> None:
         pass
 
     def _commit(self, attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
+        if self.of_partitions:
+            return attempt.replace_partitions(self.files, summary)
         return attempt.replace(self.files, summary)

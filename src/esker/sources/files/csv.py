@@ -71,13 +71,12 @@ class CsvFormat:
         groups: dict[Header, list[FoundFile]] = defaultdict(list)
         for file, header in self._headers(files).items():
             groups[header].append(file)
-        names = self._names(files)
         if not groups:
-            fields = [StructField(name, StringType()) for name in (*names, MALFORMED, ORIGIN)]
+            fields = [StructField(name, StringType()) for name in (*self._names(files), MALFORMED, ORIGIN)]
             return self.spark.createDataFrame([], StructType(fields))
-        return union([self._read_group(header, group, names) for header, group in groups.items()])
+        return union([self._read_group(header, group) for header, group in groups.items()])
 
-    def _read_group(self, header: Header, files: list[FoundFile], names: Sequence[str]) -> DataFrame:
+    def _read_group(self, header: Header, files: list[FoundFile]) -> DataFrame:
         # Columns are numbered while Spark parses, so that no name of a file can meet one of ours.
         fields = [StructField(f"c{index}", StringType()) for index in range(len(header.names))]
         frame = (
@@ -86,9 +85,7 @@ class CsvFormat:
             .options(**self._options(header))
             .load(locations(files))
         )
-        values = {name.lower(): self._value(f"c{index}") for index, name in enumerate(header.names)}
-        missing = F.lit(None).cast("string")
-        named = [values.get(name.lower(), missing).alias(name) for name in names]
+        named = [self._value(f"c{index}").alias(name) for index, name in enumerate(header.names)]
         path = frame.metadataColumn("_metadata").getField("file_path")
         return frame.select(*named, self._malformed(header).alias(MALFORMED), path.alias(ORIGIN))
 
