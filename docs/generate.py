@@ -365,7 +365,7 @@ def example(kind: type[EskerError]) -> EskerError:
 
 
 def _stand_in(name: str, hint: Any) -> Any:
-    if hint is int or int in get_args(hint):
+    if hint in (int, float) or int in get_args(hint):
         return _Number(name)
     if hint is Problem:
         return Problem("<problem>", file="esker.yml")
