@@ -175,4 +175,6 @@ def _value(hint: Any) -> Any:
         return Problem("wrong", file="esker.yml", line=3, column=5, path="a.b", remedy="Write it anew.")
     if get_origin(hint) is Sequence:
         return [_value(get_args(hint)[0]), _value(get_args(hint)[0])]
+    if hint is float:
+        return 0.5
     raise AssertionError(f"no sample for {hint}")

@@ -71,6 +71,7 @@ def test_the_document_has_the_documented_fields() -> None:
         "duplicates",
         "ignored",
         "quarantined",
+        "missing",
     ]
     assert document["position"] == {"from": None, "to": None}
     assert "error" not in document
