@@ -90,7 +90,7 @@ def _type(kind: Any) -> pa.DataType | None:
     match kind["type"]:
         case "struct":
             fields = [_field(field) for field in kind["fields"]]
-            return None if None in fields else pa.struct(fields)
+            return None if any(field is None for field in fields) else pa.struct(fields)
         case "list":
             element = _type(kind["element"])
             if element is None:
