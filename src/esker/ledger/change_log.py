@@ -16,7 +16,7 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.ledger.outbox import LOG, SideTable
+from esker.ledger.outbox import LOG, SideTable, look_at
 from esker.project.types import Column, Plain
 
 CHANGESET = "_esker_changeset"
@@ -69,8 +69,11 @@ class ChangeLog:
 
     @classmethod
     def of(cls, engine: Engine, table: TableId) -> ChangeLog:
+        """Look at a change log, or raise SideTableForeign if it was rolled back."""
         opened = Attempt(engine, table)
-        return cls(SideTable(table, opened.uuid, opened.location, LOG), opened)
+        side = SideTable(table, opened.uuid, opened.location, LOG)
+        look_at(side, opened)
+        return cls(side, opened)
 
     @property
     def names(self) -> list[str]:

@@ -22,6 +22,9 @@ from esker.ledger.entry import read_head
 
 LOG = "esker.log"
 QUARANTINE = "esker.quarantine"
+DELETES = "esker.deletes"
+SIDES = (LOG, QUARANTINE, DELETES)
+"""Properties by which a table names the tables that are filled from its outbox."""
 OUTBOX = "esker.outbox"
 LOGGED = "esker.logged"
 _LOGGED_AT = "esker.logged.at"
@@ -48,6 +51,17 @@ class OutboxEntry:
     """Names below the log's location with their sizes, or the name of a file that lists them; None when
     the changeset is not logged."""
     quarantine: tuple[Place, ...] = ()
+    deletes: tuple[Place, ...] = ()
+    """Deletes to be remembered."""
+
+    def owes(self, name: str) -> bool:
+        """Tell whether it has something for a side table."""
+        match name:
+            case "esker.log":
+                return self.changes is not None
+            case "esker.quarantine":
+                return bool(self.quarantine)
+        return bool(self.deletes)
 
     def as_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"n": self.changeset, "s": self.snapshot}
@@ -57,6 +71,8 @@ class OutboxEntry:
             document["a"] = self.after
         if self.quarantine:
             document["q"] = self.quarantine
+        if self.deletes:
+            document["d"] = self.deletes
         return document
 
     @classmethod
@@ -69,6 +85,7 @@ class OutboxEntry:
             snapshot=document["s"],
             changes=_places(files) if isinstance(files, list) else files,
             quarantine=_places(document.get("q", ())),
+            deletes=_places(document.get("d", ())),
         )
 
 
@@ -162,11 +179,11 @@ def drain(
     entries = read_outbox(properties)
     head = read_head(properties)
     reached = {}
-    for name in (LOG, QUARANTINE):
+    for name in SIDES:
         side = SideTable.registered(properties, name, table.catalog)
         if side is None:
             continue
-        own = [e for e in entries if (e.changes is not None if name == LOG else e.quarantine)]
+        own = [entry for entry in entries if entry.owes(name)]
         known = _reached.get(side.uuid)
         if known is None or any(entry.changeset > known for entry in own):
             known = _drain_into(engine, side, own, ready if name == LOG and ready else {}, before)
@@ -180,6 +197,11 @@ def drain(
 
 _reached: dict[str, int] = {}
 """How far side tables are, by uuid, as this process has seen them: they never go back."""
+
+
+def look_at(side: SideTable, attempt: Attempt) -> None:
+    """Take note of how far a side table is, or raise SideTableForeign if it was rolled back."""
+    _reached[side.uuid] = _logged(attempt, side)
 
 
 def _drain_into(
@@ -236,8 +258,8 @@ def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, staged: Stage
 
 
 def _names(side: SideTable, entry: OutboxEntry) -> tuple[Place, ...]:
-    if side.property == QUARANTINE:
-        return entry.quarantine
+    if side.property != LOG:
+        return entry.quarantine if side.property == QUARANTINE else entry.deletes
     if isinstance(entry.changes, str):
         return _places(json.loads(read_bytes(side.place(entry.changes))))
     return entry.changes or ()

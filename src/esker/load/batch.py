@@ -21,6 +21,7 @@ from esker.engine.session import Engine
 from esker.errors import BadRows
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog
+from esker.ledger.delete_memory import DeleteMemory
 from esker.ledger.quarantine import Quarantine
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column
@@ -67,6 +68,8 @@ class Loading:
     log: ChangeLog | None = None
     quarantine: Callable[[], Quarantine] | None = None
     """Opens the quarantine, and makes it when there is none."""
+    memory: Callable[[], DeleteMemory] | None = None
+    """Opens the memory of deletes, and makes it when there is none."""
     reached: Callable[[Step], None] = lambda step: None
     connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: _duckdb().cursor())
 

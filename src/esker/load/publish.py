@@ -17,11 +17,11 @@ from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
-from esker.errors import EskerError, Fenced, PublishConflict, PublishUnknown, SchemaMoved
+from esker.errors import EskerError, Fenced, PublishConflict, PublishUnknown, SchemaMoved, SideTableForeign
 from esker.ledger.entry import Head, LedgerEntry, Position, as_properties, read_entry, read_head
 from esker.ledger.outbox import (
     LOG,
-    QUARANTINE,
+    SIDES,
     OutboxEntry,
     Place,
     SideTable,
@@ -47,6 +47,8 @@ class Made:
     """Staged files of the change log; None when changes are not logged."""
     quarantine: tuple[Place, ...] = ()
     """Staged files of the quarantine."""
+    deletes: tuple[Place, ...] = ()
+    """Staged files of deletes to be remembered."""
     log: StagedFiles | None = None
     """The same files, for whoever appends them in this process."""
     is_change: bool = True
@@ -107,8 +109,8 @@ class Publisher:
     pipeline: str
     source: str
     run: str
-    log: SideTable | None = None
-    quarantine: SideTable | None = None
+    sides: dict[str, SideTable] = field(default_factory=dict)
+    """The side tables of this table, by the property that names each."""
     writer: str = field(default_factory=lambda: str(uuid4()))
     logged: dict[str, int] = field(default_factory=dict)
     """How far the side tables are known to be."""
@@ -149,7 +151,8 @@ class Publisher:
             if (attempt.uuid, attempt.schema_id) != change.columns:
                 raise SchemaMoved(str(self.table))
             check_descent(attempt, self.table)
-            outbox = self._outbox(attempt)
+            self.check_sides(attempt.properties)
+            outbox = self._outbox(attempt.properties)
             try:
                 head = read_head(attempt.properties)
                 made_now = change.make(attempt, (head.changeset if head else 0) + 1)
@@ -170,15 +173,22 @@ class Publisher:
         self._epoch = mine.entry.epoch
         return mine
 
-    def _outbox(self, attempt: Attempt) -> tuple[OutboxEntry, ...]:
+    def check_sides(self, properties: Mapping[str, str]) -> None:
+        """Raise SideTableForeign or OutboxFull when a publish on a table with these properties would."""
+        for name, side in self.sides.items():
+            known = SideTable.registered(properties, name, self.table.catalog)
+            if known is not None and known.uuid != side.uuid:
+                raise SideTableForeign(str(side.id))
+        self._outbox(properties)
+
+    def _outbox(self, properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
         """Return the entries that are still owed, or raise OutboxFull."""
         entries = tuple(
             entry
-            for entry in read_outbox(attempt.properties)
-            if (entry.changes is not None and entry.changeset > self.logged.get(LOG, -1))
-            or (entry.quarantine and entry.changeset > self.logged.get(QUARANTINE, -1))
+            for entry in read_outbox(properties)
+            if any(entry.owes(name) and entry.changeset > self.logged.get(name, -1) for name in SIDES)
         )
-        if self.log or self.quarantine:
+        if self.sides:
             check_room(str(self.table), entries)
         return entries
 
@@ -222,14 +232,15 @@ class Publisher:
     ) -> dict[str, str]:
         """Return the properties that say what this publish owes to the side tables."""
         properties: dict[str, str] = {}
-        if made.is_change and (made.changes is not None or made.quarantine):
-            waiting = [entry.changeset for entry in outbox if entry.changes is not None]
-            after = waiting[-1] if waiting else self.logged.get(LOG, 0)
-            outbox = (*outbox, OutboxEntry(changeset, after, snapshot, made.changes, made.quarantine))
-            for side in (self.log, self.quarantine):
-                if side is not None:
-                    properties |= side.registration()
-        if outbox or read_outbox(attempt.properties):
+        # Also what is logged already: another run may have gone further than this one has seen.
+        known = (entry for entry in read_outbox(attempt.properties) if entry.changes is not None)
+        after = max(self.logged.get(LOG, 0), *(entry.changeset for entry in known), 0)
+        entry = OutboxEntry(changeset, after, snapshot, made.changes, made.quarantine, made.deletes)
+        if made.is_change and any(entry.owes(name) for name in SIDES):
+            outbox = (*outbox, entry)
+            for side in self.sides.values():
+                properties |= side.registration()
+            # A publish without a change leaves the outbox: its last entry tells where the log ends.
             properties |= outbox_property(outbox)
         return properties
 

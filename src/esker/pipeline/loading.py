@@ -8,6 +8,8 @@ from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create
 from esker.engine.session import Engine
 from esker.events import Listener, Reached
 from esker.ledger.change_log import ChangeLog
+from esker.ledger.delete_memory import DeleteMemory, memory_columns
+from esker.ledger.outbox import DELETES, LOG, QUARANTINE
 from esker.ledger.quarantine import QUARANTINE_COLUMNS, Quarantine
 from esker.load.batch import Loading
 from esker.load.loader import Loader, Mode
@@ -15,13 +17,21 @@ from esker.load.modes.append import Append
 from esker.load.modes.keyed import Keyed
 from esker.load.modes.replace import Replace
 from esker.load.publish import Publisher
-from esker.pipeline.tables import log_of, quarantine_of
+from esker.pipeline.tables import deletes_of, log_of, quarantine_of
 from esker.project.pipelines import KEYED
+from esker.project.types import Column
 from esker.sources import Reader
 
 
-def open_loader(engine: Engine, name: str, source: Reader, publisher: Publisher, listen: Listener) -> Loader:
-    """Return the loader of a pipeline whose table and change log are there."""
+def open_loader(
+    engine: Engine,
+    name: str,
+    columns: tuple[Column, ...],
+    source: Reader,
+    publisher: Publisher,
+    listen: Listener,
+) -> Loader:
+    """Return the loader of a pipeline whose table, with these columns, and change log are there."""
     pipeline = engine.project.pipeline(name)
     loading = Loading(
         engine,
@@ -36,15 +46,22 @@ def open_loader(engine: Engine, name: str, source: Reader, publisher: Publisher,
         return Loader(loading, plain, source, publisher, listen)
     if pipeline.changes:
         log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
-        publisher.log = log.side
+        publisher.sides[LOG] = log.side
         loading = replace(loading, log=log)
 
     def quarantine() -> Quarantine:
         opened = _open_quarantine(engine, publisher.table)
-        publisher.quarantine = opened.side
+        publisher.sides[QUARANTINE] = opened.side
         return opened
 
-    loading = replace(loading, quarantine=quarantine)
+    def memory() -> DeleteMemory:
+        side = deletes_of(engine.project, publisher.table)
+        create(engine, NewTable(side, memory_columns(columns, pipeline), (), TABLE_DEFAULTS))
+        opened = DeleteMemory.of(engine, side)
+        publisher.sides[DELETES] = opened.side
+        return opened
+
+    loading = replace(loading, quarantine=quarantine, memory=memory)
     mode: Mode = Keyed(loading)
     return Loader(loading, mode, source, publisher, listen)
 

@@ -20,9 +20,10 @@ from esker.engine.iceberg.table import (
     find_table,
 )
 from esker.engine.session import Engine
-from esker.errors import ColumnsFrozen, NoColumns, ReservedName, TypeConflict
+from esker.errors import ColumnsFrozen, NoColumns, ReservedName, SideTableForeign, TypeConflict
 from esker.ledger.change_log import log_columns
 from esker.ledger.entry import LedgerEntry
+from esker.ledger.outbox import LOG
 from esker.ledger.remembered import recall
 from esker.ledger.state import State
 from esker.load.keys import check_key, keyed_columns
@@ -150,7 +151,7 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
     if columns and pipeline.mode in KEYED:
         check_key(pipeline, columns)
         if pipeline.changes:
-            changes = (*changes, *_log_changes(engine, pipeline, table, columns))
+            changes = (*changes, *_log_changes(engine, pipeline, table, columns, present))
     return PipelinePlan(
         pipeline=name,
         table=table,
@@ -262,14 +263,17 @@ def _alterations(
 
 
 def _log_changes(
-    engine: Engine, pipeline: Pipeline, table: TableId, columns: tuple[Column, ...]
+    engine: Engine, pipeline: Pipeline, table: TableId, columns: tuple[Column, ...], stored: Table | None
 ) -> tuple[TableChange, ...]:
-    """Return what brings the change log to the table's columns."""
+    """Return what brings the change log to the table's columns, or raise SideTableForeign."""
     log = log_of(engine.project, table)
     rows = tuple(column for column in columns if not is_own(column.name))
     wanted = log_columns(rows, pipeline.order_by)
     present = find_table(engine, log)
     if present is None:
+        if stored is not None and LOG in stored.properties:
+            # Another log in its place would begin in the middle and not say so.
+            raise SideTableForeign(str(log))
         return (CreateTable(NewTable(log, wanted, (), TABLE_DEFAULTS)),)
     differences = compare(present.columns, wanted, is_text=False)
     _check_conflicts(log, differences)

@@ -170,8 +170,10 @@ class _Run:
             self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
         if not plan.columns:
             return  # there is no table yet, and nothing to load into one
-        loader = open_loader(self.engine, plan.pipeline, source, publisher, self.listen)
+        loader = open_loader(self.engine, plan.pipeline, plan.columns, source, publisher, self.listen)
         loader.settle(plan.properties)
+        if plan.slices:
+            publisher.check_sides(plan.properties)
         for piece in plan.slices:
             loaded = loader.load(piece, plan.columns, plan.sent, entry)
             if loaded.published is not None:

@@ -26,6 +26,11 @@ def quarantine_of(project: Project, table: TableId) -> TableId:
     return _beside(project, table, "__quarantine")
 
 
+def deletes_of(project: Project, table: TableId) -> TableId:
+    """Return the table that remembers deletes of a table's rows."""
+    return _beside(project, table, "__deletes")
+
+
 def _beside(project: Project, table: TableId, ending: str) -> TableId:
     if project.system_namespace:
         return TableId(table.catalog, f"{project.system_namespace}.{table.name.replace('.', '__')}{ending}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from cronsim import CronSim, CronSimError
@@ -24,7 +24,7 @@ from esker.project.reserved import why_reserved
 from esker.project.sources import Source
 from esker.project.types import Column, Type, parse_type
 
-SIDE_TABLES = ("__files", "__changes", "__quarantine")
+SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes")
 """How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
 
 
@@ -59,7 +59,16 @@ KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "sync")
 """Modes that compare rows by key."""
 WHOLE: tuple[Mode, ...] = ("replace", "sync")
 """Modes whose batch is all that the source holds."""
-_KEYED_ONLY = ("key", "order_by", "deletes", "deleted_column", "delete_when", "ignore_columns", "touch")
+_KEYED_ONLY = (
+    "key",
+    "order_by",
+    "deletes",
+    "deleted_column",
+    "delete_when",
+    "ignore_columns",
+    "touch",
+    "late",
+)
 
 
 class SmallLane(Declaration):
@@ -106,6 +115,11 @@ class Pipeline(Declaration):
     )
     touch: Switch = Field(
         True, description="Store a newer `order_by` value although nothing else changed: `on` or `off`."
+    )
+    late: Duration = Field(
+        timedelta(days=7),
+        description="With `order_by`: how long a delete is remembered, so that a row which arrives later but "
+        "is older stays deleted.",
     )
     changes: Switch = Field(
         True, description="Keep a change log `<table>__changes` (modes with a key): `on` or `off`."

@@ -67,6 +67,12 @@ class Attempt:
             self.current: SnapshotId | None = current.snapshotId() if current is not None else None
             self._manifest_list: str | None = current.manifestListLocation() if current is not None else None
 
+    @property
+    def is_as_written(self) -> bool:
+        """The table's columns are those that its current snapshot was written with."""
+        current = self._base.currentSnapshot()
+        return current is not None and current.schemaId() == self.schema_id
+
     @cached_property
     def schema(self) -> FieldSchema:
         """The table's columns, with their field ids."""

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from esker.contracts.check import BAD
 from esker.engine.failures import explained
-from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TableId
@@ -40,11 +40,13 @@ from esker.ledger.change_log import (
     ChangeLog,
     LogRun,
 )
+from esker.ledger.delete_memory import DELETED_AT
 from esker.ledger.outbox import Place
 from esker.ledger.quarantine import Quarantine
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
+from esker.load.memory import Memory
 from esker.load.publish import Made
 from esker.load.row_hash import HASH_COLUMN, spark_hash
 from esker.project.types import Column, quoted
@@ -71,6 +73,7 @@ class LargeBatch:
     log: ChangeLog | None
     quarantine: Callable[[], Quarantine] | None
     reached: Callable[[Step], None]
+    memory: Memory
     guard: Callable[[RowCounts, int], None]
     """Raises when the batch must not be published as it is; told how many rows the table shows."""
     _kept: list[DataFrame] = field(default_factory=list)
@@ -128,7 +131,7 @@ class LargeBatch:
 
     def _make(self, attempt: Attempt, changeset: int, moment: datetime) -> Made | RowCounts:
         stored = self._keep(self._stored(attempt))
-        verdicts = self._keep(self._verdicts(stored))
+        verdicts = self._keep(self._verdicts(stored, self._forgotten(attempt, moment)))
         outcomes = {row["outcome"]: row["count"] for row in verdicts.groupBy("outcome").count().collect()}
         winners = sum(outcomes.values()) - outcomes.get("missing", 0)
         counts = RowCounts.of_outcomes(
@@ -139,11 +142,13 @@ class LargeBatch:
         doomed = self._doomed(attempt, stored, verdicts)
         self.reached(Step.LOCATED)
         is_logged = any(outcomes.get(outcome) for outcome in LOGGED)
-        if not doomed and not is_logged and not self.keyless:
-            return counts
         has_gone = any(outcomes.get(outcome) for outcome in GONE)
         last_rows = self._last_rows(attempt, verdicts) if has_gone else None
         token = uuid4().hex
+        memory = self._remember(verdicts, last_rows, changeset, moment, token)
+        is_change = is_logged or bool(self.keyless) or bool(memory)
+        if not doomed and not is_change:
+            return counts
         data = self._write(verdicts, last_rows, f"data-{token}", winners)
         deletes = attempt.delete(doomed)
         changes: tuple[Place, ...] | str | None = None
@@ -160,7 +165,7 @@ class LargeBatch:
             return attempt.row_delta([data], deletes, doomed, summary)
 
         size = data.bytes + deletes.bytes
-        return Made(commit, counts, size, changes, rejected, logged, is_logged or bool(self.keyless))
+        return Made(commit, counts, size, changes, rejected, memory, logged, is_change)
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -218,21 +223,67 @@ class LargeBatch:
         """Return the table at exactly the snapshot that the attempt compares with."""
         if attempt.current is None:
             return self.engine.spark.table(self.table.sql).where("false").select("*", "_file", "_pos")
-        reader = self.engine.spark.read.option("versionAsOf", str(attempt.current))
+        reader = self.engine.spark.read
+        if attempt.is_as_written:
+            reader = reader.option("versionAsOf", str(attempt.current))
+        # A snapshot has the columns of its time: later ones would be missing, renamed ones unknown. Then
+        # the table itself is read; if it moves on meanwhile, the swap fails and all is done again.
         return reader.table(self.table.sql).select("*", "_file", "_pos")
 
-    def _verdicts(self, stored: DataFrame) -> DataFrame:
+    def _forgotten(self, attempt: Attempt, moment: datetime) -> DataFrame:
+        """Return the order values of remembered deletes of the batch's keys."""
+        memory = self.memory.known(attempt) if self.rules.order_by else None
+        if memory is None:
+            return self.winners.where("false").select(
+                F.col("winner").alias("asked"), F.col("ord").alias("forgotten")
+            )
+        kept = self.engine.spark.table(memory.side.id.sql)
+        kept = kept.where(F.col(DELETED_AT) >= F.lit(moment - self.memory.late)).select(
+            *(F.col(quoted(name)).alias(f"t{index}") for index, name in enumerate(self.rules.key)),
+            F.col(ORDER).alias("forgotten"),
+        )
+        matches = [F.col(f"t{index}") == F.col(f"k{index}") for index in range(len(self.rules.key))]
+        found = kept.join(self.winners, matches).groupBy(F.col("winner").alias("asked"))
+        return found.agg(F.max("forgotten").alias("forgotten"))
+
+    def _remember(
+        self, verdicts: DataFrame, last_rows: DataFrame | None, changeset: int, moment: datetime, token: str
+    ) -> tuple[Place, ...]:
+        """Write down the deletes that no row of the table will tell of."""
+        if self.rules.order_by is None:
+            return ()
+        keys = [quoted(name) for name in self.rules.key]
+        is_new = F.col("final").isNotNull() & F.coalesce(F.col("final") > F.col("forgotten"), F.lit(True))
+        unseen = verdicts.where(F.col("file").isNull() & F.col("del") & is_new)
+        unseen = unseen.select(F.col("winner").alias(SEQUENCE), "final")
+        rows = self.rows.join(F.broadcast(unseen), SEQUENCE).select(*keys, F.col("final").alias(ORDER))
+        if last_rows is not None and self.rules.deleted_column is None:
+            rows = rows.unionByName(last_rows.select(*keys, F.col("final").alias(ORDER)))
+        rows = rows.where(F.col(ORDER).isNotNull())
+        if not rows.limit(1).count():
+            return ()
+        memory = self.memory.open()
+        rows = rows.select(
+            "*",
+            F.lit(changeset).cast("bigint").alias(CHANGESET),
+            F.lit(moment).alias(DELETED_AT),
+        )
+        staged = stage(self.engine, memory.side.id, rows.coalesce(1), f"deletes-{token}")
+        return tuple((memory.side.name(location), size) for location, size in staged.places)
+
+    def _verdicts(self, stored: DataFrame, forgotten: DataFrame) -> DataFrame:
         sql = f"""
             SELECT winner, CASE WHEN winner < 0 THEN 'missing' ELSE {outcome_sql(self.rules)} END AS outcome,
-                   hash, s_hash, file, pos,
+                   hash, s_hash, file, pos, del, forgotten,
                    CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
             FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.del, w.hash, s.s_hash, s.s_order,
-                         w.eff, s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, NULL AS forgotten
+                         w.eff, s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, f.forgotten
                   FROM {{winners}} AS w
                   {"FULL" if self.rules.is_complete else "LEFT"} JOIN ({stored_sql("{stored}")}) AS s
-                    ON s.winner = w.winner) AS compared
+                    ON s.winner = w.winner
+                  LEFT JOIN {{forgotten}} AS f ON f.asked = w.winner) AS compared
             WHERE winner >= 0 OR NOT s_deleted"""
-        verdicts = self._sql(sql, winners=self.winners, stored=stored)
+        verdicts = self._sql(sql, winners=self.winners, stored=stored, forgotten=forgotten)
         # A key that is missing goes as late as the newest row of the snapshot says.
         newest = F.lit(self._newest).cast(verdicts.schema["final"].dataType)
         late = F.greatest(F.col("final"), newest)
@@ -247,7 +298,12 @@ class LargeBatch:
         gone = stored.join(kept, "winner").where(F.col("outcome").isin(*REPLACED) | surplus)
         files = {file.path: file for file in attempt.files.data}
         grouped = gone.groupBy("file").agg(F.collect_list("pos").alias("positions"))
-        return {files[row["file"]]: BitMap64(row["positions"]) for row in grouped.toLocalIterator()}
+        doomed = {}
+        for row in grouped.toLocalIterator():
+            if row["file"] not in files:
+                raise SwapFailed("CommitFailedException", "the table moved while it was read")
+            doomed[files[row["file"]]] = BitMap64(row["positions"])
+        return doomed
 
     def _last_rows(self, attempt: Attempt, verdicts: DataFrame) -> DataFrame:
         """Return the stored rows of keys that are deleted, with what the verdicts say of them."""

@@ -28,6 +28,7 @@ from esker.ledger.outbox import Place
 from esker.ledger.quarantine import Quarantine
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
+from esker.load.memory import Memory
 from esker.load.publish import Made
 from esker.load.row_hash import HASH_COLUMN, arrow_hash
 
@@ -56,6 +57,7 @@ class SmallBatch:
     connection: duckdb.DuckDBPyConnection
     ids: dict[str, int]
     reached: Callable[[Step], None]
+    memory: Memory
     guard: Callable[[RowCounts, int], None]
     """Raises when the batch must not be published as it is; told how many rows the table shows."""
     attempt: Attempt | None
@@ -76,7 +78,7 @@ class SmallBatch:
         try:
             found, looked_at = self._locate(attempt)
             self.reached(Step.LOCATED)
-            verdicts = self._classify(found)
+            verdicts = self._classify(found, self._forgotten(attempt, moment))
             outcomes = {row["outcome"]: row["number"] for row in _counted(verdicts)}
             counts = RowCounts.of_outcomes(
                 outcomes,
@@ -87,9 +89,11 @@ class SmallBatch:
                 self.guard(counts, self._live(found))
             doomed = _doomed(found, verdicts)
             is_logged = any(outcomes.get(outcome) for outcome in LOGGED)
-            if not doomed and not is_logged and not counts.quarantined:
-                return counts
             last_rows = self._last_rows(attempt, found, verdicts)
+            remembered = self._remembered(verdicts, last_rows)
+            is_change = is_logged or bool(counts.quarantined) or len(remembered) > 0
+            if not doomed and not is_change:
+                return counts
             data = self._write(attempt, verdicts, last_rows)
             deletes = attempt.delete(doomed)
             token = uuid4().hex[:8]
@@ -102,6 +106,7 @@ class SmallBatch:
             rejected: tuple[Place, ...] = ()
             if self.quarantine is not None and self.rejected is not None and counts.quarantined:
                 rejected = self.quarantine.stage(self.rejected, self.shared, changeset, moment, token)
+            memory = self.memory.open().stage(remembered, changeset, moment, token) if len(remembered) else ()
         except FileNotFoundError as error:
             # Expired under the lookup: somebody else's commit, so this attempt is lost anyway.
             raise SwapFailed("FileNotFoundError", str(error)) from error
@@ -114,7 +119,7 @@ class SmallBatch:
             return attempt.row_delta(staged, deletes, looked_at, summary)
 
         size = deletes.bytes + (data.bytes if data is not None else 0)
-        return Made(commit, counts, size, changes, rejected, logged, is_logged or bool(counts.quarantined))
+        return Made(commit, counts, size, changes, rejected, memory, logged, is_change)
 
     def first_attempt(self) -> Attempt | None:
         attempt, self.attempt = self.attempt, None
@@ -155,7 +160,16 @@ class SmallBatch:
         gone = sum(pc.sum(hits.rows.column(marks)).as_py() or 0 for hits in found) if marks else 0
         return sum(len(hits.positions) for hits in found) - gone
 
-    def _classify(self, found: list[Found]) -> pa.Table:
+    def _forgotten(self, attempt: Attempt, moment: datetime) -> pa.Table:
+        """Return the order values of remembered deletes of the batch's keys."""
+        memory = self.memory.known(attempt) if self.rules.order_by and len(self.winners) else None
+        if memory is None:
+            kind = self.winners.column("ord").type
+            return pa.table({"asked": pa.array([], pa.int64()), "forgotten": pa.array([], kind)})
+        found = memory.recall(self.keys, moment - self.memory.late)
+        return found.set_column(1, "forgotten", _comparable(found.column("forgotten")))
+
+    def _classify(self, found: list[Found], forgotten: pa.Table) -> pa.Table:
         """Return each winner with its outcome, and its stored version."""
         rules = self.rules
         parts = []
@@ -190,16 +204,17 @@ class SmallBatch:
         # The order value that the row has afterwards: a late delete keeps the stored one.
         sql = f"""
             SELECT winner, place, CASE WHEN place IS NULL THEN 'missing' ELSE {outcome_sql(rules)} END
-                     AS outcome, hash, s_hash, file, pos, copies,
+                     AS outcome, hash, s_hash, file, pos, copies, del, forgotten,
                    CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
             FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.place, w.ord, w.del, w.hash,
                          CASE WHEN w.winner IS NULL THEN (SELECT max(ord) FROM winners) ELSE w.eff END AS eff,
-                         s.* EXCLUDE (winner), s.winner IS NOT NULL AS stored, NULL AS forgotten
+                         s.* EXCLUDE (winner), s.winner IS NOT NULL AS stored, f.forgotten
                   FROM winners AS w
-                  FULL JOIN ({stored_sql("stored")}) AS s ON s.winner = w.winner) AS compared
+                  FULL JOIN ({stored_sql("stored")}) AS s ON s.winner = w.winner
+                  LEFT JOIN forgotten AS f ON f.asked = w.winner) AS compared
             WHERE place IS NOT NULL OR NOT s_deleted
             ORDER BY winner"""
-        return _query(self.connection, sql, winners=winners, stored=stored)
+        return _query(self.connection, sql, winners=winners, stored=stored, forgotten=forgotten)
 
     def _last_rows(self, attempt: Attempt, found: list[Found], verdicts: pa.Table) -> pa.Table:
         """Return the stored rows of keys that are deleted, in the order of the verdicts."""
@@ -215,6 +230,27 @@ class SmallBatch:
             return attempt.schema.arrow.empty_table()
         rows = pa.concat_tables(parts)
         return rows.take(pc.sort_indices(pa.array(order, pa.int64())))
+
+    def _remembered(self, verdicts: pa.Table, last_rows: pa.Table) -> pa.Table:
+        """Return the deletes that no row of the table will tell of: key and order value."""
+        keys = list(self.rules.key)
+        order_by = self.rules.order_by
+        if order_by is None:
+            return pa.table({})
+        unseen = pc.and_(pc.is_null(verdicts.column("file")), verdicts.column("del"))
+        # A delete that is remembered already need not be written down again.
+        known = pc.fill_null(pc.less_equal(verdicts.column("final"), verdicts.column("forgotten")), False)
+        new = pc.and_(pc.is_valid(verdicts.column("final")), pc.invert(known))
+        kind = self.rows.schema.field(order_by).type
+        ignored = verdicts.filter(pc.and_(pc.fill_null(unseen, False), new))
+        rows = self.rows.select(keys).take(ignored.column("place"))
+        orders = ignored.column("final").cast(kind)
+        if self.rules.deleted_column is None and len(last_rows):
+            gone = verdicts.filter(_is(verdicts, GONE))
+            rows = pa.concat_tables([rows, last_rows.select(keys).cast(rows.schema)])
+            orders = pa.chunked_array([*orders.chunks, *gone.column("final").cast(kind).chunks], kind)
+        rows = rows.append_column(ORDER, orders)
+        return rows.filter(pc.is_valid(rows.column(ORDER)))
 
     def _write(self, attempt: Attempt, verdicts: pa.Table, last_rows: pa.Table) -> StagedFiles | None:
         """Write the rows that the table gets; those of a lost attempt are taken if they are the same."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from esker.contracts.check import BAD
+from esker.contracts.evolution import find
 from esker.engine.compat import to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
@@ -17,26 +18,34 @@ from esker.engine.progress import watched
 from esker.engine.store import can_reach
 from esker.errors import BadRows, Held
 from esker.ledger.change_log import LogRun
+from esker.ledger.delete_memory import DeleteMemory
 from esker.load.batch import Batch, Loading
 from esker.load.counts import RowCounts
 from esker.load.diff import KeyRules
 from esker.load.incoming import ARRIVAL, DELETED, DeleteMark, incoming
 from esker.load.lanes.large import LargeBatch
 from esker.load.lanes.small import SmallBatch
+from esker.load.memory import Memory
 from esker.load.publish import Change
 from esker.project.pipelines import Pipeline
+from esker.project.types import Column
 from esker.sources import ORIGIN
 
 NO_KEY = "key"
 """The rule that a row without a key breaks."""
 
 
-def rules_of(pipeline: Pipeline) -> KeyRules:
-    """Return how a pipeline compares rows."""
+def rules_of(pipeline: Pipeline, columns: tuple[Column, ...]) -> KeyRules:
+    """Return how a pipeline compares rows, with columns named as the table names them."""
+
+    def named(name: str) -> str:
+        column = find(columns, name)
+        return column.name if column is not None else name
+
     return KeyRules(
-        key=tuple(pipeline.key),
-        order_by=pipeline.order_by,
-        deleted_column=pipeline.deleted_column if pipeline.deletes == "soft" else None,
+        key=tuple(named(name) for name in pipeline.key),
+        order_by=named(pipeline.order_by) if pipeline.order_by is not None else None,
+        deleted_column=named(pipeline.deleted_column) if pipeline.deletes == "soft" else None,
         ignored=tuple(pipeline.ignore_columns),
         touches=pipeline.touch,
         only_inserts=pipeline.mode == "insert_only",
@@ -81,7 +90,7 @@ class Keyed:
 
     def _large(self, batch: Batch, attempt: Attempt) -> Change:
         pipeline = self.loading.pipeline
-        rules = rules_of(pipeline)
+        rules = rules_of(pipeline, batch.columns)
         mark = DeleteMark(pipeline.delete_when, self._deleted_column(batch))
         return LargeBatch(
             engine=self.loading.engine,
@@ -95,7 +104,18 @@ class Keyed:
             log=self.loading.log,
             quarantine=self.loading.quarantine,
             reached=self.loading.reached,
+            memory=self._memory,
             guard=self._guard,
+        )
+
+    @property
+    def _memory(self) -> Memory:
+        engine, table = self.loading.engine, self.loading.table
+        assert self.loading.memory is not None
+        return Memory(
+            lambda attempt: DeleteMemory.known(engine, table, attempt.properties),
+            self.loading.memory,
+            self.loading.pipeline.late,
         )
 
     def _guard(self, counts: RowCounts, live: int) -> None:
@@ -107,7 +127,7 @@ class Keyed:
     def _small(
         self, batch: Batch, attempt: Attempt, rows: pa.Table, deletes: pa.Array, origins: pa.Array | None
     ) -> Change:
-        rules = rules_of(self.loading.pipeline)
+        rules = rules_of(self.loading.pipeline, batch.columns)
         numbers = pa.array(range(len(rows)), pa.int64())
         keyless = self._keyless(rows, rules)
         rejected = None
@@ -129,6 +149,7 @@ class Keyed:
             connection=self.loading.connection,
             ids=attempt.schema.ids,
             reached=self.loading.reached,
+            memory=self._memory,
             guard=self._guard,
             attempt=attempt,
         )
@@ -144,7 +165,7 @@ class Keyed:
                 return fitted, self._marked(fitted, batch), None
         engine = self.loading.engine
         mark = DeleteMark(pipeline.delete_when, self._deleted_column(batch))
-        frame = incoming(batch.frame(), batch.columns, rules_of(pipeline), mark)
+        frame = incoming(batch.frame(), batch.columns, rules_of(pipeline, batch.columns), mark)
         if not batch.bytes and pipeline.lane == "auto":
             # Nobody knows how much it is: more than fits is not brought here.
             frame = frame.limit(pipeline.small_lane.max_rows + 1)
@@ -164,8 +185,10 @@ class Keyed:
 
     def _deleted_column(self, batch: Batch) -> str | None:
         """Return the column by which the source marks deletes, if it sends one."""
-        name = self.loading.pipeline.deleted_column
-        return name if name.lower() in (sent.lower() for sent in batch.sent) else None
+        column = find(batch.columns, self.loading.pipeline.deleted_column)
+        if column is None or column.name.lower() not in (sent.lower() for sent in batch.sent):
+            return None
+        return column.name
 
     def _marked(self, rows: pa.Table, batch: Batch) -> pa.Array:
         column = self._deleted_column(batch)
