@@ -189,6 +189,9 @@ def drain(
             known = _drain_into(engine, side, own, ready if name == LOG and ready else {}, before)
             _reached[side.uuid] = known
         if head is not None and known > head.changeset:
+            # Perhaps others went on meanwhile, and the properties are of the past.
+            head = read_head(Attempt(engine, table).properties)
+        if head is not None and known > head.changeset:
             # The table went back to an older copy: its new numbers would be taken for logged ones.
             raise LogAhead(str(side.id), known, str(table), head.changeset)
         reached[name] = known
