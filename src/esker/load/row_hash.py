@@ -11,6 +11,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
+from decimal import Context
 from decimal import Decimal as Number
 from functools import reduce
 from typing import Any
@@ -28,6 +29,8 @@ HASH_VERSION = "1"
 _SEED = 42
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MASK = (1 << 64) - 1
+_ALL_DIGITS = Context(prec=38)
+"""Python rounds to 28 digits unless told otherwise."""
 
 
 def spark_hash(columns: tuple[Column, ...], ids: Mapping[str, int]) -> Expression:
@@ -226,7 +229,7 @@ def _double(value: float) -> bytes:
 
 
 def _unscaled(value: Number, scale: int) -> bytes:
-    number = int(value.scaleb(scale))
+    number = int(value.scaleb(scale, _ALL_DIGITS))
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return number.to_bytes(length, "big", signed=True)
 

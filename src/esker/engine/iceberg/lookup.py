@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,8 @@ from esker.engine.iceberg.schema import FieldSchema, field_id
 from esker.engine.store import filesystem
 
 _POOL = ThreadPoolExecutor(16, thread_name_prefix="esker-lookup")
+_ALL_DIGITS = Context(prec=38)
+"""Python rounds to 28 digits unless told otherwise."""
 _EXACT_KEYS = 20_000
 """Up to so many keys, each is compared with the bounds; beyond, only the lowest and the highest."""
 
@@ -229,4 +231,4 @@ def _decoder(kind: pa.DataType) -> Callable[[bytes, bytes], tuple[Any, Any]] | N
 
 
 def _decimal(bound: bytes, scale: int) -> Decimal:
-    return Decimal(int.from_bytes(bound, "big", signed=True)).scaleb(-scale)
+    return Decimal(int.from_bytes(bound, "big", signed=True)).scaleb(-scale, _ALL_DIGITS)
