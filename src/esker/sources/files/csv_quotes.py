@@ -2,7 +2,7 @@
 
 One quote that is never closed makes the rest of the file one value, and Spark says nothing. Which quote
 opens and which closes is known only to who has read everything before, so no line can be judged alone; such
-a file is read by one task anyhow. Here it is read by this process: 200 MB a second.
+a file is read by one task anyhow. Here it is read by this process, about 100 MB a second.
 """
 
 from __future__ import annotations

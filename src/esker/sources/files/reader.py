@@ -55,21 +55,15 @@ class FilesReader:
     def plan(self, position: Position | None) -> list[Slice]:
         if self.pipeline.mode in WHOLE:
             return self._whole(position)
-        known = self.loaded.upto(position["batch"] if position else None)
-        fresh: list[FoundFile] = []
-        changed: list[FoundFile] = []
-        for file in list_files(self.engine.project, self.name, self.source):
-            before = known.get(file.path)
-            if before is None:
-                fresh.append(file)
-            elif before != file.version:
-                changed.append(file)
+        listed = list_files(self.engine.project, self.name, self.source)
+        batch, before = (position["batch"], position["files"]) if position else (None, 0)
+        found = self.loaded.compare(batch, [file.version for file in listed])
+        changed = [file for file in listed if file.path in found.changed]
         if changed and self.source.on_changed == "error":
-            told = [f'"{f.path}" had {known[f.path]}, now {f.version}' for f in changed[:_SHOWN]]
+            told = [f'"{f.path}" had {found.changed[f.path]}, now {f.version}' for f in changed[:_SHOWN]]
             raise FileChanged(self.name, told, len(changed))
-        if self.source.on_changed == "reload":
-            fresh = sorted(fresh + changed, key=lambda file: file.path)
-        return self._slices(fresh, position, len(known))
+        wanted = found.fresh | found.changed.keys() if self.source.on_changed == "reload" else found.fresh
+        return self._slices([file for file in listed if file.path in wanted], position, before)
 
     def _whole(self, position: Position | None) -> list[Slice]:
         """Return all files as one slice, if any has come, changed or gone."""
@@ -99,7 +93,7 @@ class FilesReader:
         with explained("cannot read the files", self.engine.log, reads_source=True):
             return self._format().read(piece.content, columns)
 
-    def arrow(self, piece: Slice) -> pa.Table | None:
+    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         return None
 
     def confirm(self, piece: Slice) -> None:
