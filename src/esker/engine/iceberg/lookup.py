@@ -21,7 +21,7 @@ from pyroaring import BitMap64
 
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
 from esker.engine.iceberg.positions import deleted_positions
-from esker.engine.iceberg.schema import FieldSchema, field_id
+from esker.engine.iceberg.schema import FieldSchema, conform, field_id
 from esker.engine.store import filesystem
 
 _POOL = ThreadPoolExecutor(16, thread_name_prefix="esker-lookup")
@@ -198,7 +198,10 @@ def _read(parquet: pq.ParquetFile, groups: list[int], schema: FieldSchema, names
         if source is None:
             columns.append(pa.nulls(len(read), field.type))
         else:
-            columns.append(read.column(source).cast(field.type))
+            column = read.column(source)
+            if pa.types.is_nested(field.type):
+                column = pa.chunked_array([conform(part, field.type) for part in column.chunks], field.type)
+            columns.append(column.cast(field.type))
     return pa.table(columns, names=list(stored))
 
 

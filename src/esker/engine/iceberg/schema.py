@@ -60,6 +60,37 @@ def with_id(name: str, kind: pa.DataType, number: int, *, nullable: bool = True)
     return pa.field(name, kind, nullable, metadata={_ID: str(number).encode()})
 
 
+def conform(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return values of a file as the type that a table has now.
+
+    Fields inside are found by their ids: Arrow's own cast goes by name, and would lose renamed ones.
+    """
+    kind = values.type
+    if pa.types.is_struct(wanted):
+        stored = {field_id(field): values.field(index) for index, field in enumerate(kind)}
+        if set(stored) == {-1}:
+            return values.cast(wanted)
+        parts = [
+            conform(stored[field_id(field)], field.type)
+            if field_id(field) in stored
+            else pa.nulls(len(values), field.type)
+            for field in wanted
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=values.is_null())
+    if pa.types.is_map(wanted):
+        keys, items = conform(values.keys, wanted.key_type), conform(values.items, wanted.item_type)
+        return pa.MapArray.from_arrays(_offsets(values), keys, items, type=wanted, mask=values.is_null())
+    if pa.types.is_list(wanted):
+        inner = conform(values.values, wanted.value_type)
+        return pa.ListArray.from_arrays(_offsets(values), inner, type=wanted, mask=values.is_null())
+    return values.cast(wanted)
+
+
+def _offsets(values: pa.Array) -> pa.Array:
+    # A slice begins in the middle of its buffers; a mask is only taken for offsets that do not.
+    return pa.array(values.offsets.to_pylist(), pa.int32()) if values.offset else values.offsets
+
+
 def _collect(field: pa.Field, path: str, found: dict[str, int]) -> None:
     found[path] = field_id(field)
     kind = field.type
