@@ -11,7 +11,7 @@ from esker.project.sources import FilesSource
 
 
 def source(format: str = "csv", **keys: Any) -> FilesSource:
-    return FilesSource(path="landing/*", format=format, **keys)  # type: ignore[arg-type]
+    return FilesSource(path="landing/*", format=format, **keys)
 
 
 @pytest.mark.parametrize(
