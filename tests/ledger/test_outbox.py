@@ -1,0 +1,315 @@
+"""What a publish owes to the change log is paid by whoever comes next: once, in order, or not silently."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.errors import LogAhead, OutboxFull, SideTableForeign
+from esker.events import Event, Reached, Step
+from esker.ledger.change_log import CHANGESET
+from tests.load.works import CHANGES, LANES, WORKS, Row, Works, at
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("outbox")]
+
+
+class Stopped(BaseException):
+    """The process stops in the middle: nobody catches this."""
+
+
+def stop() -> None:
+    raise Stopped("here")
+
+
+@pytest.fixture
+def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Callable[..., Works]:
+    return lambda **keys: Works(tmp_path_factory.mktemp("works"), **keys)
+
+
+@pytest.fixture
+def works(make: Callable[..., Works]) -> Works:
+    """A table with one changeset, all of it in the log."""
+    works = make(lane="small", order_by="at")
+    works.load([{"id": 1, "at": 1, "title": "a"}])
+    return works
+
+
+@pytest.fixture
+def pair(works: Works) -> Works:
+    """The same with a second pipeline, `more`, into the same table."""
+    works.folder.document["pipelines"]["more"] = dict(works.folder.document["pipelines"]["works"])
+    works.folder.save()
+    works.project = works.folder.open()
+    return works
+
+
+def titles(works: Works) -> dict[Any, str]:
+    return {number: row["title"] for number, row in works.rows().items()}
+
+
+def check_log(works: Works, changesets: int) -> None:
+    """The log holds changesets 1 to n, each in one snapshot, and makes the table."""
+    log = works.log()
+    assert [row[CHANGESET] for row in log] == sorted(row[CHANGESET] for row in log)
+    assert {row[CHANGESET] for row in log} == set(range(1, changesets + 1))
+    assert len(works.snapshots(CHANGES)) == changesets
+    assert works.properties(CHANGES)["esker.logged"] == str(changesets)
+    # A touch moves an order value without a change: the log does not tell it.
+    assert _untimed(works.replayed()) == _untimed(works.rows())
+
+
+def _untimed(rows: dict[Any, Row]) -> dict[Any, Row]:
+    return {key: {name: row[name] for name in row if name != "at"} for key, row in rows.items()}
+
+
+@contextmanager
+def log_is_down(monkeypatch: pytest.MonkeyPatch, *, landing: bool = False) -> Iterator[None]:
+    """Refuse every commit to the change log, or let it land and lose the answer."""
+    swap = Attempt.swap
+
+    def refuse(self: Attempt) -> None:
+        if "works__changes" not in self.location:
+            return swap(self)
+        if landing:
+            swap(self)
+        raise SwapFailed("ServiceFailureException", "the catalog is down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Attempt, "swap", refuse)
+        yield
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("step", [Step.AFTER_COMMIT, Step.BEFORE_LOG])
+def test_stop_between_table_and_log(make: Callable[..., Works], lane: str, step: Step) -> None:
+    """The next run appends what is owed before its own work, also when it has nothing else to do."""
+    works = make(lane=lane)
+    works.load([{"id": 1, "title": "a"}])
+    with pytest.raises(Stopped):
+        works.load([{"id": 1, "title": "b"}, {"id": 2, "title": "b"}], at(step, stop))
+    assert titles(works) == {1: "b", 2: "b"}
+    assert {row[CHANGESET] for row in works.log()} == {1}
+    assert works.load([{"id": 1, "title": "b"}]).rows.unchanged == 1
+    check_log(works, 2)
+    assert works.load([{"id": 2, "title": "c"}]).changeset == 3
+    check_log(works, 3)
+
+
+def test_another_pipeline_comes_first(pair: Works) -> None:
+    """Scenario 54: a stop before the log, then another pipeline publishes: the log is dense, in order."""
+    with pytest.raises(Stopped):
+        pair.load([{"id": 1, "at": 2, "title": "b"}], at(Step.AFTER_COMMIT, stop))
+    assert pair.project.load("more", [{"id": 1, "at": 3, "title": "c"}]).changeset == 3
+    check_log(pair, 3)
+    assert [row["title"] for row in pair.log()] == ["a", "b", "c"]
+    assert pair.load([{"id": 1, "at": 4, "title": "d"}]).changeset == 4
+    check_log(pair, 4)
+
+
+@pytest.mark.parametrize("step", [Step.STAGED, Step.WRITTEN, Step.BEFORE_COMMIT, Step.BEFORE_LOG])
+def test_another_pipeline_comes_in_between(pair: Works, step: Step) -> None:
+    """Changes and mere touches of another pipeline, in the middle of a run, leave no gap in the log."""
+
+    def others() -> None:
+        pair.folder.open().load("more", [{"id": 2, "at": 1, "title": "x"}])
+        pair.folder.open().load("more", [{"id": 2, "at": 2, "title": "y"}])
+        assert pair.folder.open().load("more", [{"id": 2, "at": 3, "title": "y"}]).rows.unchanged == 1
+
+    pair.load([{"id": 1, "at": 2, "title": "b"}], at(step, others))
+    check_log(pair, 4)
+    pair.load([{"id": 1, "at": 3, "title": "c"}])
+    check_log(pair, 5)
+    assert titles(pair) == {1: "c", 2: "y"}
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_log_that_cannot_be_written(
+    make: Callable[..., Works], lane: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs succeed and say how far the log lags; the first run after the outage appends everything."""
+    works = make(lane=lane, order_by="at")
+    works.load([{"id": 1, "at": 1, "title": "a"}])
+    with log_is_down(monkeypatch):
+        first = works.load([{"id": 1, "at": 2, "title": "b"}])
+        second = works.load([{"id": 1, "at": 3, "title": "c"}])
+    assert (first.status, first.log_lag, second.status, second.log_lag) == ("succeeded", 1, "succeeded", 2)
+    assert "works__changes" in second.notes[-1]
+    assert "the catalog is down" in second.notes[-1]
+    assert titles(works) == {1: "c"}
+    assert [entry["n"] for entry in works.outbox()] == [2, 3]
+    healed = works.load([{"id": 1, "at": 4, "title": "d"}])
+    assert (healed.log_lag, healed.notes) == (0, ())
+    check_log(works, 4)
+
+
+def test_log_that_fails_after_a_touch(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit without a change does not make the outbox forget where the log ends."""
+    works.load([{"id": 1, "at": 2, "title": "a"}])
+    with log_is_down(monkeypatch):
+        works.load([{"id": 1, "at": 3, "title": "b"}])
+        works.load([{"id": 1, "at": 4, "title": "b"}])
+        works.load([{"id": 1, "at": 5, "title": "c"}])
+    works.load([{"id": 1, "at": 6, "title": "c"}])
+    check_log(works, 3)
+    assert "esker.gaps" not in works.properties(CHANGES)
+
+
+def test_answer_of_the_log_that_is_lost(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append that landed without an answer is not repeated."""
+    with log_is_down(monkeypatch, landing=True):
+        result = works.load([{"id": 1, "at": 2, "title": "b"}])
+    assert result.status == "succeeded"
+    works.load([{"id": 1, "at": 3, "title": "c"}])
+    check_log(works, 3)
+
+
+def test_staged_changes_that_are_gone(works: Works) -> None:
+    """A lost file of changes is said, with its name; the run that meets it publishes nothing wrong."""
+    with pytest.raises(Stopped):
+        works.load([{"id": 1, "at": 2, "title": "b"}], at(Step.AFTER_COMMIT, stop))
+    [entry] = works.outbox()
+    [[name, _]] = entry["f"]
+    [path] = works.folder.path.rglob(name)
+    content = path.read_bytes()
+    path.unlink()
+    result = works.load([{"id": 2, "at": 1, "title": "a"}])
+    assert result.log_lag == 2
+    assert name in result.notes[-1]
+    assert {row[CHANGESET] for row in works.log()} == {1}
+    path.write_bytes(content)
+    works.load([{"id": 3, "at": 1, "title": "a"}])
+    check_log(works, 4)
+
+
+def drop(works: Works) -> None:
+    works.sql(f"DROP TABLE {CHANGES}")
+
+
+def make_anew(works: Works) -> None:
+    works.sql(f"CREATE TABLE lake.shop.kept USING iceberg AS SELECT * FROM {CHANGES}")
+    works.sql(f"DROP TABLE {CHANGES}")
+    works.sql(f"CREATE TABLE {CHANGES} USING iceberg AS SELECT * FROM lake.shop.kept")
+
+
+def roll_back(works: Works) -> None:
+    first = works.snapshots(CHANGES)[0]
+    works.sql(f"CALL lake.system.rollback_to_snapshot('shop.works__changes', {first})")
+
+
+@pytest.mark.parametrize("act", [drop, make_anew, roll_back])
+@pytest.mark.parametrize("seen", [True, False], ids=["same process", "new process"])
+def test_log_that_is_another_one(
+    works: Works, act: Callable[[Works], None], seen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that was dropped, made anew or rolled back stops the run before anything is published."""
+    works.load([{"id": 1, "at": 2, "title": "b"}])
+    act(works)
+    if not seen:
+        monkeypatch.setattr("esker.ledger.outbox._reached", {})
+    before = works.snapshots()
+    for _ in range(2):
+        with pytest.raises(SideTableForeign, match="works__changes"):
+            works.load([{"id": 1, "at": 3, "title": "c"}])
+    assert works.snapshots() == before
+    assert titles(works) == {1: "b"}
+
+
+def test_log_ahead_of_its_table(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table restored from an older copy would number its changes anew: the run stops."""
+    works.load([{"id": 1, "at": 2, "title": "b"}])
+    head = json.loads(works.properties()["esker.head"])
+    text = json.dumps(head | {"changeset": 1})
+    works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('esker.head' = '{text}', 'esker.outbox' = '[]')")
+    monkeypatch.setattr("esker.ledger.outbox._reached", {})
+    with pytest.raises(LogAhead):
+        works.load([{"id": 1, "at": 3, "title": "c"}])
+    assert titles(works) == {1: "b"}
+
+
+def test_full_outbox(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When too much waits for the log, the next run fails before it reads; later all goes on."""
+    monkeypatch.setattr("esker.ledger.outbox._LIMIT", 700)
+    reached: list[Step] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Reached):
+            reached.append(event.step)
+
+    number = 1
+
+    def load_until_full() -> None:
+        nonlocal number
+        while number < 20:
+            number += 1
+            reached.clear()
+            works.load([{"id": 1, "at": number, "title": f"{number}"}], listen)
+
+    with log_is_down(monkeypatch):
+        with pytest.raises(OutboxFull) as caught:
+            load_until_full()
+        assert caught.value.exit_status == 5
+        assert number > 4
+        assert Step.READ not in reached
+        assert titles(works) == {1: f"{number - 1}"}
+        assert len(works.properties()["esker.outbox"]) <= 700
+    works.load([{"id": 1, "at": 50, "title": "last"}])
+    check_log(works, number)
+    assert titles(works) == {1: "last"}
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_changes_off_and_on_again(make: Callable[..., Works], lane: str) -> None:
+    """What was not logged is a gap that the log itself names; afterwards the log goes on."""
+    works = make(lane=lane)
+    works.load([{"id": 1, "title": "a"}])
+    works.change(changes="off")
+    works.load([{"id": 1, "title": "b"}])
+    works.load([{"id": 1, "title": "c"}])
+    assert works.log()[-1]["title"] == "a"
+    works.change(changes="on")
+    assert works.load([{"id": 1, "title": "d"}]).changeset == 4
+    assert works.load([{"id": 1, "title": "e"}]).changeset == 5
+    assert json.loads(works.properties(CHANGES)["esker.gaps"]) == [[2, 3]]
+    assert [(row[CHANGESET], row["title"]) for row in works.log()] == [(1, "a"), (4, "d"), (5, "e")]
+    assert len(works.snapshots(CHANGES)) == 3
+
+
+def test_stop_before_the_log_then_changes_off(works: Works) -> None:
+    """What was promised to the log is appended also by a run that logs nothing itself."""
+    with pytest.raises(Stopped):
+        works.load([{"id": 1, "at": 2, "title": "b"}], at(Step.AFTER_COMMIT, stop))
+    works.change(changes="off")
+    works.load([{"id": 1, "at": 3, "title": "c"}])
+    assert [row["title"] for row in works.log()] == ["a", "b"]
+    works.change(changes="on")
+    works.load([{"id": 1, "at": 4, "title": "d"}])
+    assert [(row[CHANGESET], row["title"]) for row in works.log()] == [(1, "a"), (2, "b"), (4, "d")]
+    assert json.loads(works.properties(CHANGES)["esker.gaps"]) == [[3, 3]]
+
+
+def test_stop_before_a_delete_is_remembered(make: Callable[..., Works]) -> None:
+    """A hard delete whose run stopped right after the commit still keeps late rows out."""
+    works = make(lane="small", order_by="at", deletes="hard")
+    works.load([{"id": 1, "at": 1, "title": "a", "deleted": False}])
+    with pytest.raises(Stopped):
+        works.load([{"id": 1, "at": 5, "title": "a", "deleted": True}], at(Step.AFTER_COMMIT, stop))
+    assert works.rows() == {}
+    assert works.load([{"id": 1, "at": 4, "title": "late", "deleted": False}]).rows.stale == 1
+    assert works.rows() == {}
+    check_log(works, 2)
+
+
+def test_many_files_of_one_changeset(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More files than the outbox names are listed in a file beside them; none is lost."""
+    monkeypatch.setattr("esker.ledger.outbox._LISTED", 0)
+    with pytest.raises(Stopped):
+        works.load([{"id": 2, "at": 1, "title": "b"}], at(Step.AFTER_COMMIT, stop))
+    [entry] = works.outbox()
+    assert entry["f"].endswith(".list")
+    works.load([{"id": 3, "at": 1, "title": "c"}])
+    check_log(works, 3)
