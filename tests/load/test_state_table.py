@@ -347,26 +347,34 @@ def test_ties_between_files_and_lines(make: Callable[..., Works], lane: str) -> 
 
 @pytest.mark.parametrize("lane", LANES)
 def test_batch_without_changes_commits_nothing(make: Callable[..., Works], lane: str) -> None:
-    """Unchanged, stale and ignored rows make no snapshot and no changeset, in the table and in the log."""
+    """Unchanged and stale rows make no snapshot and no changeset, in the table and in the log."""
     works = make(lane=lane, order_by="at")
-    works.load([{"id": 1, **live(5)}])
+    works.load([{"id": 1, **live(5)}, {"id": 2, **live(5)}])
     before = works.snapshots(), works.snapshots(CHANGES)
-    result = works.load([{"id": 1, **live(5)}, {"id": 1, **live(4, "b")}, {"id": 2, **delete(5)}])
-    assert (result.rows.unchanged, result.rows.duplicates, result.rows.ignored) == (1, 1, 1)
+    result = works.load([{"id": 1, **live(5)}, {"id": 1, **live(4, "b")}, {"id": 2, **live(4, "b")}])
+    assert (result.rows.unchanged, result.rows.duplicates, result.rows.stale) == (1, 1, 1)
     assert (result.batches, result.changeset) == (0, 1)
     assert (works.snapshots(), works.snapshots(CHANGES)) == before
 
 
 @pytest.mark.parametrize("lane", LANES)
-@pytest.mark.xfail(strict=True, reason="not yet: deletes are not remembered beyond the row")
-def test_late_row_after_its_delete(make: Callable[..., Works], lane: str) -> None:
-    """A row that is not newer than a delete of its key is stale, also when the delete left no row."""
-    works = make(lane=lane, order_by="at", deletes="hard")
-    works.load([{"id": 1, **live(5)}, {"id": 2, **live(5)}])
-    works.load([{"id": 1, **delete(7)}, {"id": 3, **delete(7)}])
-    result = works.load([{"id": 1, **live(6)}, {"id": 3, **live(7)}])
-    assert result.rows.stale == 2
-    assert set(works.rows()) == {2}
+@pytest.mark.parametrize("deletes", ["soft", "hard"])
+def test_row_after_a_delete_that_left_no_row(make: Callable[..., Works], lane: str, deletes: str) -> None:
+    """Rows not newer than a remembered delete of their key are stale, newer ones are inserted."""
+    works = make(lane=lane, order_by="at", deletes=deletes)
+    works.load([{"id": 1, **live(5)}, {"id": 2, **live(5)}, {"id": 3, **live(5)}])
+    gone = works.load([{"id": number, **delete(7)} for number in (1, 2, 3, 4, 5, 6)])
+    assert (gone.rows.deleted, gone.rows.ignored) == (3, 3)
+    again = works.load([{"id": 4, **delete(6)}, {"id": 4, **delete(7)}])
+    assert (again.rows.ignored, again.batches) == (1, 0)
+    late = {1: 6, 2: 7, 3: 8, 4: 6, 5: 7, 6: 8, 7: 1}
+    result = works.load([{"id": number, **live(at, "late")} for number, at in late.items()])
+    assert result.rows.read == 7
+    # A soft-deleted row is there: with the same order value it stays as it is.
+    assert (result.rows.stale, result.rows.unchanged) == ((3, 1) if deletes == "soft" else (4, 0))
+    assert (result.rows.inserted, result.rows.undeleted) == ((2, 1) if deletes == "soft" else (3, 0))
+    alive = {number for number, row in works.rows().items() if not row["deleted"]}
+    assert alive == {3, 6, 7}
 
 
 @pytest.mark.parametrize("lane", LANES)
