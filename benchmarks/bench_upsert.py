@@ -30,11 +30,11 @@ from esker.pipeline.api import OpenProject
 from tests.folder import Folder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-TARGETS = {
+TARGETS: dict[str, dict[int, float]] = {
     "PyIceberg": {1: 6, 10: 10, 100: 20, 1_000: 18, 10_000: 18, 100_000: 12},
     "MERGE": {1: 3, 10: 3, 100: 3, 1_000: 3, 10_000: 3, 100_000: 2, 1_000_000: 1.2},
 }
-BUCKET_TARGETS = {"PyIceberg": {1_000: 20, 10_000: 20, 100_000: 20}, "MERGE": {}}
+BUCKET_TARGETS: dict[str, dict[int, float]] = {"PyIceberg": {1_000: 20, 10_000: 20, 100_000: 20}, "MERGE": {}}
 
 
 def main() -> None:

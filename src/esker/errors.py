@@ -703,14 +703,14 @@ class ReservedName(ContractError):
 
 
 class ChangeNotApplied(ContractError):
-    """A declared change of the table needs a person's word, because of `evolution: freeze`."""
+    """A declared change of the table needs a person's word: it drops columns, or `evolution` is `freeze`."""
 
     code = "ESK-CONTRACT-005"
 
     def __init__(self, pipeline: str, changes: Sequence[str]) -> None:
         super().__init__(
             f'pipeline "{pipeline}" waits for a change of its table',
-            reason="; ".join(changes) + ". The pipeline says evolution: freeze.",
+            reason="; ".join(changes) + ". That is done only when somebody says so.",
             remedy=f"Look at it and apply it: esker plan {pipeline} --apply",
         )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.contracts.evolution import compare, find, is_widening, with_added
+from esker.contracts.evolution import compare, find, is_widening, with_changes
 from esker.project.types import Array, Column, Map, Plain, Struct, Type, parse_type
 
 # Few names and types, so that two sets of columns often meet.
@@ -36,7 +36,7 @@ def test_after_the_additions_nothing_is_missing(
 ) -> None:
     """Applying what `compare` found leaves nothing to add, and settles no conflict by accident."""
     differences = compare(table, sent, is_text=is_text)
-    after = compare(with_added(table, differences), sent, is_text=is_text)
+    after = compare(with_changes(table, differences), sent, is_text=is_text)
     assert after.added == ()
     assert after.conflicts == differences.conflicts
 
@@ -44,7 +44,7 @@ def test_after_the_additions_nothing_is_missing(
 @given(COLUMNS, COLUMNS)
 def test_what_the_table_has_stays(table: tuple[Column, ...], sent: tuple[Column, ...]) -> None:
     """Additions move, rename and retype nothing: columns keep their order, names and demands."""
-    extended = with_added(table, compare(table, sent, is_text=False))
+    extended = with_changes(table, compare(table, sent, is_text=False))
     for before, after in zip(table, extended, strict=False):
         assert (before.name, before.required, before.doc) == (after.name, after.required, after.doc)
     assert compare(extended, table, is_text=False) == compare(table, table, is_text=False)
@@ -97,7 +97,6 @@ def test_a_wider_type_takes_every_value(sent: str, table: str) -> None:
 @pytest.mark.parametrize(
     ("sent", "table"),
     [
-        ("bigint", "int"),
         ("string", "int"),
         ("binary", "string"),
         ("double", "bigint"),
@@ -115,6 +114,21 @@ def test_a_type_that_would_lose_something_is_a_conflict(sent: str, table: str) -
     assert found.conflicts == (f'column "x" is {table} in the table and {sent} in the source',)
 
 
+@pytest.mark.parametrize(
+    ("table", "sent"),
+    [("int", "bigint"), ("float", "double"), ("decimal(10,2)", "decimal(12,2)")],
+)
+def test_a_wider_type_in_the_source_widens_the_column(table: str, sent: str) -> None:
+    """These are what Iceberg can do without rewriting a file, also deep inside."""
+    nested = "struct<a:array<{}>>"
+    have = (Column("x", parse_type(table)), Column("s", parse_type(nested.format(table))))
+    get = (Column("x", parse_type(sent)), Column("s", parse_type(nested.format(sent))))
+    found = compare(have, get, is_text=False)
+    assert found.widened == ((("x",), parse_type(sent)), (("s", "a", "element"), parse_type(sent)))
+    assert (found.added, found.conflicts) == ((), ())
+    assert with_changes(have, found) == get
+
+
 def test_text_fits_plain_types_but_no_nested_ones() -> None:
     """Whether each text can be read as the type is checked row by row; a struct is never read from text."""
     table = (Column("n", parse_type("int")), Column("s", parse_type("struct<a:int>")))
@@ -130,7 +144,7 @@ def test_fields_are_added_deep_inside() -> None:
     sent = (Column("m", parse_type("map<string,array<struct<a:int,b:date>>>")),)
     differences = compare(table, sent, is_text=False)
     assert differences.added == ((("m", "value", "element"), Column("b", Plain("date"))),)
-    assert with_added(table, differences) == (
+    assert with_changes(table, differences) == (
         Column("m", parse_type("map<string,array<struct<a:int,b:date>>>"), required=True, doc="kept"),
     )
 

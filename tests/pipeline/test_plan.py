@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from esker.errors import ChangeNotApplied, ColumnsFrozen, NoColumns, TypeConflict, UnknownPipeline
-from esker.pipeline.plan import AddColumns, CreateTable
+from esker.pipeline.table_changes import AddColumns, CreateTable
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -134,13 +134,15 @@ def test_nothing_to_make_columns_from(folder: Folder) -> None:
         folder.run()
 
 
-def test_partitioning_that_differs_is_told(folder: Folder) -> None:
-    """A changed `partition_by` is named and left for later."""
+def test_partitioning_that_differs_is_planned(folder: Folder) -> None:
+    """A changed `partition_by` holds for new files; a second plan has nothing to do."""
     folder.write_csv("landing/a.csv", ["id"], [(1,)])
     folder.run()
     folder.change(partition_by=["bucket(4, id)"])
     [plan] = folder.open().plan()
-    assert "partitioned by nothing, partition_by says bucket(4, id)" in plan.notes[-1]
+    assert [str(change) for change in plan.changes] == ["partition table shop.sales by bucket(4, id)"]
+    folder.run()
+    assert folder.open().plan()[0].is_empty
 
 
 def test_unknown_pipeline_is_found_out_first(folder: Folder) -> None:

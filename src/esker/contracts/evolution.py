@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type
 
@@ -11,10 +11,20 @@ _WIDER = {"int": ("bigint",), "float": ("double",)}
 
 @dataclass(frozen=True)
 class Differences:
-    """What must be added to the table, and what cannot be loaded into it."""
+    """What must be added to the table or widened in it, and what cannot be loaded into it."""
 
     added: tuple[tuple[tuple[str, ...], Column], ...]
+    widened: tuple[tuple[tuple[str, ...], Type], ...]
     conflicts: tuple[str, ...]
+
+
+@dataclass
+class _Found:
+    """Differences as they are found."""
+
+    added: list[tuple[tuple[str, ...], Column]]
+    widened: list[tuple[tuple[str, ...], Type]]
+    conflicts: list[str]
 
 
 @dataclass(frozen=True)
@@ -31,17 +41,18 @@ def compare(
     Text fits any plain type here; whether each value does is checked row by row. With `is_exact` the
     source's values are found by the exact name, so that another case would find nothing.
     """
-    added: list[tuple[tuple[str, ...], Column]] = []
-    conflicts: list[str] = []
-    _compare(table, sent, (), added, conflicts, _Rules(is_text, is_exact))
-    return Differences(tuple(added), tuple(conflicts))
+    found = _Found([], [], [])
+    _compare(table, sent, (), found, _Rules(is_text, is_exact))
+    return Differences(tuple(found.added), tuple(found.widened), tuple(found.conflicts))
 
 
-def with_added(table: tuple[Column, ...], differences: Differences) -> tuple[Column, ...]:
-    """Return a table's columns as they are after the additions."""
+def with_changes(table: tuple[Column, ...], differences: Differences) -> tuple[Column, ...]:
+    """Return a table's columns as they are after the additions and widenings."""
     columns = table
     for path, column in differences.added:
         columns = _insert(columns, path, column)
+    for path, kind in differences.widened:
+        columns = _with_type(columns, path, kind)
     return columns
 
 
@@ -68,46 +79,56 @@ def _compare(
     table: tuple[Column, ...],
     sent: tuple[Column, ...],
     path: tuple[str, ...],
-    added: list[tuple[tuple[str, ...], Column]],
-    conflicts: list[str],
+    found: _Found,
     rules: _Rules,
 ) -> None:
     for column in sent:
         present = find(table, column.name)
         if present is None:
             # A column that older rows lack cannot be required.
-            added.append((path, Column(column.name, column.type, doc=column.doc)))
+            found.added.append((path, Column(column.name, column.type, doc=column.doc)))
         else:
             name = (*path, present.name)
             if rules.is_exact and column.name != present.name:
-                conflicts.append(f'column "{".".join(name)}" is written "{column.name}" in the source')
-            _compare_types(present.type, column.type, name, added, conflicts, rules)
+                found.conflicts.append(f'column "{".".join(name)}" is written "{column.name}" in the source')
+            _compare_types(present.type, column.type, name, found, rules)
 
 
 def _compare_types(
     table: Type,
     sent: Type,
     path: tuple[str, ...],
-    added: list[tuple[tuple[str, ...], Column]],
-    conflicts: list[str],
+    found: _Found,
     rules: _Rules,
 ) -> None:
     match table, sent:
         case Struct(have), Struct(get):
-            _compare(have, get, path, added, conflicts, rules)
+            _compare(have, get, path, found, rules)
         case Array(have_element), Array(get_element):
-            _compare_types(have_element, get_element, (*path, "element"), added, conflicts, rules)
+            _compare_types(have_element, get_element, (*path, "element"), found, rules)
         case Map(have_key, have_value), Map(get_key, get_value):
             # Iceberg lets no map key gain fields.
-            missing: list[tuple[tuple[str, ...], Column]] = []
-            _compare_types(have_key, get_key, (*path, "key"), missing, conflicts, rules)
-            if missing:
-                conflicts.append(_conflict((*path, "key"), have_key, get_key))
-            _compare_types(have_value, get_value, (*path, "value"), added, conflicts, rules)
+            of_key = _Found([], [], found.conflicts)
+            _compare_types(have_key, get_key, (*path, "key"), of_key, rules)
+            if of_key.added or of_key.widened:
+                found.conflicts.append(_conflict((*path, "key"), have_key, get_key))
+            _compare_types(have_value, get_value, (*path, "value"), found, rules)
         case Plain() | Decimal(), Plain() | Decimal() if rules.is_text or is_widening(sent, table):
             pass
+        case Plain() | Decimal(), Plain() | Decimal() if _may_become(table, sent):
+            found.widened.append((path, sent))
         case _:
-            conflicts.append(_conflict(path, table, sent))
+            found.conflicts.append(_conflict(path, table, sent))
+
+
+def _may_become(table: Type, wider: Type) -> bool:
+    """Tell whether Iceberg lets a column of one type become another without rewriting files."""
+    match table, wider:
+        case Plain(name), Plain(other):
+            return other in _WIDER.get(name, ())
+        case Decimal(precision, scale), Decimal(more, same):
+            return scale == same and more > precision
+    return False
 
 
 def _conflict(path: tuple[str, ...], table: Type, sent: Type) -> str:
@@ -124,6 +145,27 @@ def _insert(columns: tuple[Column, ...], path: tuple[str, ...], column: Column) 
         else c
         for c in columns
     )
+
+
+def _with_type(columns: tuple[Column, ...], path: tuple[str, ...], kind: Type) -> tuple[Column, ...]:
+    first, *rest = path
+    return tuple(
+        replace(c, type=_type_within(c.type, tuple(rest), kind)) if c.name.lower() == first.lower() else c
+        for c in columns
+    )
+
+
+def _type_within(present: Type, path: tuple[str, ...], kind: Type) -> Type:
+    if not path:
+        return kind
+    match present:
+        case Struct(fields):
+            return Struct(_with_type(fields, path, kind))
+        case Array(element):
+            return Array(_type_within(element, path[1:], kind))
+        case Map(key, value):
+            return Map(key, _type_within(value, path[1:], kind))
+    raise TypeError(f"{present} has no fields")
 
 
 def _insert_into(kind: Type, path: tuple[str, ...], column: Column) -> Type:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,3 +52,8 @@ def arrow_schema_as_spark(schema: pa.Schema) -> dict[str, Any]:
     """Return an Arrow schema as the JSON value of Spark's (its private module, the same since 3.3)."""
     value: dict[str, Any] = from_arrow_schema(schema).jsonValue()
     return value
+
+
+def arrow_schema(schema: dict[str, Any]) -> pa.Schema:
+    """Return Spark's schema, given as its JSON value, as an Arrow schema (from the same module)."""
+    return to_arrow_schema(StructType.fromJson(schema))

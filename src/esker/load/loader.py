@@ -54,7 +54,7 @@ class Loader:
             id=f"{self.publisher.run}-{piece.id}",
             slice=piece.id,
             frame=lambda: self.source.read(piece, columns),
-            arrow=self.source.arrow(piece),
+            arrow=self.source.arrow(piece, columns),
             columns=columns,
             sent=sent,
             bytes=piece.bytes,

@@ -33,6 +33,8 @@ from esker.load.counts import RowCounts
 from esker.load.standing import check_descent
 
 _TRIES = 30
+_SAME = 5
+"""So often building a change on one and the same metadata may fail."""
 _LONGEST_WAIT = 2.0
 
 
@@ -130,6 +132,7 @@ class Publisher:
         """
         tried: list[Published] = []
         failure: SwapFailed | None = None
+        stuck: list[str | None] = []
         for attempts_left in reversed(range(_TRIES + 1)):
             if attempts_left < _TRIES:
                 time.sleep(min(_LONGEST_WAIT, 0.02 * 2 ** (_TRIES - attempts_left)))
@@ -155,12 +158,20 @@ class Publisher:
             outbox = self._outbox(attempt.properties)
             try:
                 head = read_head(attempt.properties)
-                made_now = change.make(attempt, (head.changeset if head else 0) + 1)
-                if isinstance(made_now, RowCounts):
-                    return made_now
-                mine = self._build(attempt, made_now, entry, position, outbox)
-                tried.append(mine)
-                before_swap()
+                made = change.make(attempt, (head.changeset if head else 0) + 1)
+                if isinstance(made, RowCounts):
+                    return made
+                mine = self._build(attempt, made, entry, position, outbox)
+            except SwapFailed as error:
+                # Mostly somebody expired files under it. If the table stands still, it is something else.
+                failure = error
+                stuck = [*(version for version in stuck if version == attempt.version), attempt.version]
+                if len(stuck) == _SAME:
+                    break
+                continue
+            tried.append(mine)
+            before_swap()
+            try:
                 attempt.swap()
             except SwapFailed as error:
                 # No kind of failure is special, a clean conflict included: only the ledger tells.

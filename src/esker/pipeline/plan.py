@@ -7,70 +7,26 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from esker.contracts.evolution import Differences, compare, find, with_added
+from esker.contracts.evolution import find
 from esker.contracts.inference import infer_columns
 from esker.engine.failures import explained
-from esker.engine.iceberg.table import (
-    TABLE_DEFAULTS,
-    NewTable,
-    Table,
-    TableId,
-    add_columns,
-    create,
-    find_table,
-)
+from esker.engine.iceberg.table import Table, TableId, find_table
 from esker.engine.session import Engine
-from esker.errors import ColumnsFrozen, NoColumns, ReservedName, SideTableForeign, TypeConflict
-from esker.ledger.change_log import log_columns
+from esker.errors import NoColumns, ReservedName, SideTableForeign
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.outbox import LOG
 from esker.ledger.remembered import recall
 from esker.ledger.state import State
-from esker.load.keys import check_key, keyed_columns
+from esker.load.keys import check_key
 from esker.load.standing import standing
+from esker.pipeline.alterations import alterations, creation, log_alterations
+from esker.pipeline.table_changes import TableChange
 from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
 from esker.project.pipelines import KEYED
 from esker.project.reserved import is_own, why_reserved
 from esker.project.types import Column, Plain
 from esker.sources import Reader, Sent, Slice, reader
-
-
-@dataclass(frozen=True)
-class CreateTable:
-    """Make the pipeline's table."""
-
-    table: NewTable
-    needs_apply: bool = False
-
-    def __str__(self) -> str:
-        return f"create table {self.table.id}"
-
-    def as_json(self) -> dict[str, Any]:
-        return {"change": "create_table", "table": str(self.table.id), "ddl": self.table.ddl()}
-
-
-@dataclass(frozen=True)
-class AddColumns:
-    """Add columns to the pipeline's table; files stay as they are."""
-
-    table: TableId
-    columns: tuple[tuple[tuple[str, ...], Column], ...]
-    needs_apply: bool = False
-
-    def __str__(self) -> str:
-        named = ", ".join(f"{name} {column.type}" for name, column in self._named())
-        return f"add to table {self.table}: {named}"
-
-    def as_json(self) -> dict[str, Any]:
-        columns = {name: str(column.type) for name, column in self._named()}
-        return {"change": "add_columns", "table": str(self.table), "columns": columns}
-
-    def _named(self) -> list[tuple[str, Column]]:
-        return [(".".join((*path, column.name)), column) for path, column in self.columns]
-
-
-TableChange = CreateTable | AddColumns
 
 
 @dataclass(frozen=True)
@@ -138,16 +94,16 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
     sent = _typed(engine, source, slices, pipeline, present) if slices else Sent(())
     notes = [*doubts, *([] if slices else ["the source has nothing new"])]
     if present is None:
-        columns = _new_columns(pipeline, sent, table)
-        if not columns and slices:
+        altered = creation(pipeline, table, sent)
+        if not altered.columns and slices:
             if _has_rows(engine, source, slices):
                 raise NoColumns(name, str(table))
             note = "the source's files hold no rows yet"
             return PipelinePlan(name, table, pipeline.mode, (), (), (), (), None, (note,))
-        changes: tuple[TableChange, ...] = (_creation(pipeline, table, columns),) if columns else ()
     else:
-        changes, columns = _alterations(pipeline, present, sent)
-        notes += _layout_notes(pipeline, present)
+        altered = alterations(pipeline, present, sent)
+    changes, columns = altered.changes, altered.columns
+    notes += altered.notes
     if columns and pipeline.mode in KEYED:
         check_key(pipeline, columns)
         if pipeline.changes:
@@ -169,11 +125,7 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
 def apply_changes(engine: Engine, plan: PipelinePlan) -> None:
     """Make the plan's table changes."""
     for change in plan.changes:
-        match change:
-            case CreateTable(table):
-                create(engine, table)
-            case AddColumns(table, columns):
-                add_columns(engine, table, columns)
+        change.apply(engine)
 
 
 def open_reader(engine: Engine, name: str) -> Reader:
@@ -214,77 +166,13 @@ def _has_rows(engine: Engine, source: Reader, slices: list[Slice]) -> bool:
         return any(source.read(piece, ()).limit(1).count() for piece in slices)
 
 
-def _new_columns(pipeline: Pipeline, sent: Sent, table: TableId) -> tuple[Column, ...]:
-    """Return the columns of a new table: in the source's order, then those it does not send."""
-    declared = pipeline.declared_columns()
-    named = tuple(find(declared, column.name) or column for column in sent.columns)
-    columns = (*named, *(column for column in declared if find(sent.columns, column.name) is None))
-    if columns and pipeline.mode in KEYED:
-        columns = keyed_columns(pipeline, columns)
-    _check_conflicts(table, compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact))
-    return columns
-
-
-def _check_conflicts(table: TableId, *found: Differences) -> None:
-    if conflicts := [conflict for differences in found for conflict in differences.conflicts]:
-        raise TypeConflict(str(table), conflicts)
-
-
-def _creation(pipeline: Pipeline, table: TableId, columns: tuple[Column, ...]) -> CreateTable:
-    properties = {
-        **TABLE_DEFAULTS,
-        "format-version": str(pipeline.format_version),
-        "write.format.default": pipeline.format,
-        **pipeline.properties,
-    }
-    return CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties))
-
-
-def _alterations(
-    pipeline: Pipeline, present: Table, sent: Sent
-) -> tuple[tuple[TableChange, ...], tuple[Column, ...]]:
-    declared = compare(present.columns, pipeline.declared_columns(), is_text=False)
-    extended = with_added(present.columns, declared)
-    found = compare(extended, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
-    _check_conflicts(present.id, declared, found)
-    own: tuple[Column, ...] = ()
-    if pipeline.mode in KEYED:
-        whole = with_added(extended, Differences(found.added, ()))
-        own = tuple(c for c in keyed_columns(pipeline, whole) if find(whole, c.name) is None)
-    frozen = pipeline.evolution == "freeze"
-    if found.added and frozen:
-        raise ColumnsFrozen(str(present.id), [column.name for _, column in found.added])
-    changes = tuple(
-        AddColumns(present.id, difference.added, needs_apply=frozen)
-        for difference in (declared, found, Differences(tuple(((), column) for column in own), ()))
-        if difference.added
-    )
-    return changes, (*with_added(extended, Differences(found.added, ())), *own)
-
-
 def _log_changes(
     engine: Engine, pipeline: Pipeline, table: TableId, columns: tuple[Column, ...], stored: Table | None
 ) -> tuple[TableChange, ...]:
     """Return what brings the change log to the table's columns, or raise SideTableForeign."""
     log = log_of(engine.project, table)
-    rows = tuple(column for column in columns if not is_own(column.name))
-    wanted = log_columns(rows, pipeline.order_by)
     present = find_table(engine, log)
-    if present is None:
-        if stored is not None and LOG in stored.properties:
-            # Another log in its place would begin in the middle and not say so.
-            raise SideTableForeign(str(log))
-        return (CreateTable(NewTable(log, wanted, (), TABLE_DEFAULTS)),)
-    differences = compare(present.columns, wanted, is_text=False)
-    _check_conflicts(log, differences)
-    return (AddColumns(log, differences.added),) if differences.added else ()
-
-
-def _layout_notes(pipeline: Pipeline, present: Table) -> list[str]:
-    declared = tuple(str(field) for field in pipeline.partition_fields())
-    if declared and declared != present.partition_fields:
-        stored = ", ".join(present.partition_fields) or "nothing"
-        return [
-            f"the table is partitioned by {stored}, partition_by says {', '.join(declared)}: left as it is"
-        ]
-    return []
+    if present is None and stored is not None and LOG in stored.properties:
+        # Another log in its place would begin in the middle and not say so.
+        raise SideTableForeign(str(log))
+    return log_alterations(pipeline, log, present, columns)

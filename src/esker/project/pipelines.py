@@ -34,6 +34,9 @@ class ColumnDeclaration(Declaration):
     type: str = Field(description="A Spark type: bigint, decimal(12,2), array<string>, struct<a: int>…")
     required: bool = Field(False, description="No row may lack a value.")
     doc: str | None = Field(None, description="Stored with the column in the table.")
+    renamed_from: str | None = Field(
+        None, description="The column's former name: a table that still has it renames the column."
+    )
 
     @field_validator("type")
     @classmethod
@@ -146,10 +149,14 @@ class Pipeline(Declaration):
     properties: Texts = Field(
         default_factory=dict, description="Further Iceberg table properties, set at creation."
     )
-    evolution: Literal["evolve", "freeze"] = Field(
+    evolution: Literal["evolve", "freeze", "discard_column"] = Field(
         "evolve",
-        description="Columns that the source sends and the table lacks: `evolve` adds them, `freeze` "
-        "refuses the batch.",
+        description="Columns that the source sends and the table lacks, or has with a narrower type: "
+        "`evolve` adds and widens them, `freeze` refuses the batch, `discard_column` leaves new ones out. "
+        "What is declared here is altered by `run` with `evolve`, else by `plan --apply`.",
+    )
+    drop_columns: list[str] = Field(
+        default_factory=list, description="Columns to take out of the table, by `plan --apply`."
     )
     every: Duration | None = Field(None, description="`run --due` runs it when this time has passed.")
     cron: str | None = Field(

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from esker.engine.compat import arrow_schema_as_spark, from_arrow
+from esker.engine.compat import arrow_schema, arrow_schema_as_spark, from_arrow
 from esker.engine.session import Engine
 from esker.errors import UnsuitableData
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.pipelines import Pipeline
-from esker.project.types import Column, Plain, columns_from_json
+from esker.project.types import Column, Plain, columns_as_json, columns_from_json
 from esker.sources.source import Sent, Slice
 
 
@@ -27,6 +27,8 @@ class HandedOver:
     rows: pa.Table | None
     frame: DataFrame | None
     fingerprint: str
+    is_loose: bool = False
+    """The rows are dictionaries: their types were guessed, and each value is taken for what it means."""
 
     @classmethod
     def of(
@@ -45,7 +47,7 @@ class HandedOver:
             case pa.RecordBatch():
                 rows = pa.Table.from_batches([data])
             case _:
-                rows = _table(data)
+                return cls(engine, _table(data), None, fingerprint, is_loose=True)
         return cls(engine, rows, None, fingerprint)
 
     def plan(self, position: Position | None) -> list[Slice]:
@@ -66,15 +68,17 @@ class HandedOver:
             assert self.rows is not None
             columns = columns_from_json(arrow_schema_as_spark(self.rows.schema))
         known = (column for column in columns if column.type != Plain("void"))
-        return Sent(tuple(Column(column.name, column.type) for column in known), is_text=True)
+        return Sent(tuple(Column(column.name, column.type) for column in known), is_text=self.is_loose)
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         if self.frame is not None:
             return self.frame
-        return from_arrow(self.engine.spark, self.rows)
+        return from_arrow(self.engine.spark, self.arrow(piece, columns))
 
-    def arrow(self, piece: Slice) -> pa.Table | None:
-        return self.rows
+    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
+        if self.rows is None or not self.is_loose:
+            return self.rows
+        return _converted(self.rows, arrow_schema(columns_as_json(columns)))
 
     def confirm(self, piece: Slice) -> None:
         pass
@@ -91,3 +95,17 @@ def _table(data: Iterable[Mapping[str, Any]]) -> pa.Table:
         return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise UnsuitableData(str(error)) from error
+
+
+def _converted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Return rows as a table's types where no value is changed by that, or raise UnsuitableData."""
+    kinds = {field.name.lower(): field.type for field in wanted}
+    columns = []
+    for name in rows.column_names:
+        column = rows.column(name)
+        kind = kinds.get(name.lower(), column.type)
+        try:
+            columns.append(column if column.type == kind else column.cast(kind, safe=True))
+        except pa.ArrowException as error:
+            raise UnsuitableData(f'Column "{name}": {error}') from error
+    return pa.table(columns, names=rows.column_names)

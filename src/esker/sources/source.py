@@ -73,7 +73,7 @@ class Reader(Protocol):
         `columns` are those of the table; a source that parses types itself parses to these.
         """
 
-    def arrow(self, piece: Slice) -> pa.Table | None:
+    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         """Return a slice's rows when they are in this process already; None when Spark reads them."""
 
     def confirm(self, piece: Slice) -> None:

@@ -60,6 +60,7 @@ class Attempt:
             self._base = self._transaction.startMetadata()
             self.properties: Mapping[str, str] = text_map(self._jvm, self._base.properties())
             self.uuid: str = self._base.uuid()
+            self.version: str | None = self._base.metadataFileLocation()
             self.location: str = self._base.location()
             self.format_version: int = self._base.formatVersion()
             self.schema_id: int = self._base.currentSchemaId()

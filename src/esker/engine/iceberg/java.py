@@ -39,6 +39,11 @@ def text_map(jvm: Any, mapping: Any) -> dict[str, str]:
     return found
 
 
+def json_node(jvm: Any, document: Any) -> Any:
+    """Return a JSON document as Iceberg's parsers take it."""
+    return _mapper(jvm).readTree(json.dumps(document))
+
+
 @lru_cache(maxsize=8)
 def _mapper(jvm: Any) -> Any:
     return iceberg(jvm, "shaded.com.fasterxml.jackson.databind.ObjectMapper")()

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg_core import transform
 
-from esker.engine.iceberg.java import each, iceberg, java_class
+from esker.engine.iceberg.java import each, iceberg, json_node
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WITH_NUMBER = {"bucket": transform.bucket, "truncate": transform.truncate}
 _OF_TIME = {
     "year": transform.year,
@@ -42,13 +41,22 @@ def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...],
 
 
 def partition_data(spec: Any, jvm: Any, values: Sequence[Any]) -> Any:
-    """Return partition values as Iceberg's own object."""
-    kind = spec.partitionType()
-    data = iceberg(jvm, "PartitionData")(kind)
-    for index, value in enumerate(values):
-        if value is not None:
-            data.put(index, _java_value(jvm, str(kind.fields().get(index).type().typeId()), value))
-    return data
+    """Return partition values as Iceberg's own object.
+
+    Iceberg reads them from JSON: Py4J would hand a small number over as an int where a long is wanted.
+    """
+    fields = spec.partitionType().fields()
+    kinds = [str(fields.get(index).type().toString()) for index in range(len(values))]
+    document = {
+        "spec-id": spec.specId(),
+        "content": "data",
+        "file-path": "only the partition counts",
+        "file-format": "parquet",
+        "partition": [_as_json(value, kind) for value, kind in zip(values, kinds, strict=True)],
+        "file-size-in-bytes": 1,
+        "record-count": 1,
+    }
+    return iceberg(jvm, "ContentFileParser").fromJson(json_node(jvm, document), spec).partition()
 
 
 def _transformed(rows: pa.Table, column: str, name: str) -> pa.Array:
@@ -65,29 +73,16 @@ def _transformed(rows: pa.Table, column: str, name: str) -> pa.Array:
     return source if kind == "identity" else pa.nulls(len(rows), pa.int32())
 
 
-def _java_value(jvm: Any, kind: str, value: Any) -> Any:
-    match kind:
-        case "INTEGER":
-            return int(value)
-        case "LONG" | "TIME":
-            return java_class(jvm, "java.lang.Long").valueOf(int(value))
-        case "DATE":
-            return value if isinstance(value, int) else (value - date(1970, 1, 1)).days
-        case "TIMESTAMP":
-            return java_class(jvm, "java.lang.Long").valueOf(
-                value if isinstance(value, int) else _microseconds(value)
-            )
-        case "FLOAT":
-            return java_class(jvm, "java.lang.Float").valueOf(value)
-        case "DECIMAL":
-            return java_class(jvm, "java.math.BigDecimal")(str(value))
-        case "BINARY" | "FIXED":
-            return java_class(jvm, "java.nio.ByteBuffer").wrap(bytearray(value))
-        case "UUID":
-            return java_class(jvm, "java.util.UUID").fromString(str(value))
-    return value
-
-
-def _microseconds(moment: datetime) -> int:
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+def _as_json(value: Any, kind: str) -> Any:
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case bytes():
+            return value.hex()
+        case datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            text = moment.astimezone(UTC).isoformat(timespec="microseconds")
+            return text if kind == "timestamptz" else text.removesuffix("+00:00")
+        case date():
+            return value.isoformat()
+    return str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +14,7 @@ from esker.engine.session import Engine
 from esker.engine.sql import identifier, literal
 from esker.errors import TableNotFound
 from esker.project.layout import PartitionField
-from esker.project.types import Column, columns_from_json, ddl, quoted
+from esker.project.types import Column, columns_from_json, quoted
 
 SnapshotId = int
 
@@ -88,7 +88,7 @@ class NewTable:
         columns = ",\n  ".join(column.ddl() for column in self.columns)
         text = f"CREATE TABLE IF NOT EXISTS {self.id.sql} (\n  {columns}\n) USING iceberg"
         if self.partition_fields:
-            text += "\nPARTITIONED BY (" + ", ".join(_transform(f) for f in self.partition_fields) + ")"
+            text += "\nPARTITIONED BY (" + ", ".join(transform_sql(f) for f in self.partition_fields) + ")"
         properties = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in self.properties.items())
         return f"{text}\nTBLPROPERTIES ({properties})"
 
@@ -161,17 +161,6 @@ def create(engine: Engine, table: NewTable) -> None:
         engine.spark.sql(table.ddl())
 
 
-def add_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[str, ...], Column]]) -> None:
-    """Add columns, each at a path (`()` for the top); files stay as they are."""
-    parts = []
-    for path, column in columns:
-        name = ".".join(quoted(part) for part in (*path, column.name))
-        comment = f" COMMENT {literal(column.doc)}" if column.doc else ""
-        parts.append(f"{name} {ddl(column.type)}{comment}")
-    with explained(f'cannot add columns to table "{table}"', engine.log):
-        engine.spark.sql(f"ALTER TABLE {table.sql} ADD COLUMNS ({', '.join(parts)})")
-
-
 def snapshot_value(jvm: Any, snapshot: Any) -> Snapshot | None:
     """Return Iceberg's snapshot object as a value."""
     if snapshot is None:
@@ -191,7 +180,8 @@ def _identifier(engine: Engine, table: TableId) -> Any:
     return iceberg(jvm, "catalog.TableIdentifier").parse(table.name)
 
 
-def _transform(field: PartitionField) -> str:
+def transform_sql(field: PartitionField) -> str:
+    """Return a partition field as it stands in SQL."""
     column = ".".join(quoted(part) for part in field.column.split("."))
     match field.transform:
         case "identity":

@@ -1,0 +1,63 @@
+"""Alter tables: metadata operations that rewrite no file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from esker.engine.failures import explained
+from esker.engine.iceberg.table import TableId, transform_sql
+from esker.engine.session import Engine
+from esker.engine.sql import literal
+from esker.project.layout import PartitionField
+from esker.project.types import Column, Type, ddl, quoted
+
+
+def add_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[str, ...], Column]]) -> None:
+    """Add columns, each at a path (`()` for the top)."""
+    parts = []
+    for path, column in columns:
+        comment = f" COMMENT {literal(column.doc)}" if column.doc else ""
+        parts.append(f"{_name((*path, column.name))} {ddl(column.type)}{comment}")
+    _alter(engine, table, f"ADD COLUMNS ({', '.join(parts)})")
+
+
+def widen_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[str, ...], Type]]) -> None:
+    """Give columns, each by its path, a wider type."""
+    for path, kind in columns:
+        _alter(engine, table, f"ALTER COLUMN {_name(path)} TYPE {ddl(kind)}")
+
+
+def rename_columns(engine: Engine, table: TableId, names: Iterable[tuple[str, str]]) -> None:
+    """Rename columns, from and to."""
+    for old, new in names:
+        _alter(engine, table, f"RENAME COLUMN {quoted(old)} TO {quoted(new)}")
+
+
+def drop_columns(engine: Engine, table: TableId, columns: Iterable[str]) -> None:
+    """Drop columns."""
+    _alter(engine, table, f"DROP COLUMNS ({', '.join(quoted(name) for name in columns)})")
+
+
+def relax_columns(engine: Engine, table: TableId, columns: Iterable[str]) -> None:
+    """Let columns be null."""
+    for name in columns:
+        _alter(engine, table, f"ALTER COLUMN {quoted(name)} DROP NOT NULL")
+
+
+def repartition(
+    engine: Engine, table: TableId, dropped: Iterable[PartitionField], added: Iterable[PartitionField]
+) -> None:
+    """Change how new files are partitioned."""
+    for field in dropped:
+        _alter(engine, table, f"DROP PARTITION FIELD {transform_sql(field)}")
+    for field in added:
+        _alter(engine, table, f"ADD PARTITION FIELD {transform_sql(field)}")
+
+
+def _alter(engine: Engine, table: TableId, action: str) -> None:
+    with explained(f'cannot alter table "{table}"', engine.log):
+        engine.spark.sql(f"ALTER TABLE {table.sql} {action}")
+
+
+def _name(path: tuple[str, ...]) -> str:
+    return ".".join(quoted(part) for part in path)

@@ -1,0 +1,172 @@
+"""What must be altered so that a table, and its change log, fit what is declared and what is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from esker.contracts.evolution import Differences, compare, find, with_changes
+from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, Table, TableId
+from esker.errors import ColumnsFrozen, TypeConflict
+from esker.ledger.change_log import log_columns
+from esker.load.keys import keyed_columns
+from esker.pipeline.table_changes import (
+    AddColumns,
+    CreateTable,
+    DropColumns,
+    RelaxColumns,
+    RenameColumns,
+    Repartition,
+    TableChange,
+    WidenColumns,
+)
+from esker.project import Pipeline
+from esker.project.layout import parse_partition_field
+from esker.project.pipelines import KEYED
+from esker.project.reserved import is_own
+from esker.project.types import Column
+from esker.sources import Sent
+
+
+@dataclass(frozen=True)
+class Altered:
+    """The changes that a table needs, its columns after them, and what people should know."""
+
+    changes: tuple[TableChange, ...]
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
+
+
+def creation(pipeline: Pipeline, table: TableId, sent: Sent) -> Altered:
+    """Return a new table: columns in the source's order, then those that it does not send."""
+    declared = pipeline.declared_columns()
+    named = tuple(find(declared, column.name) or column for column in sent.columns)
+    columns = (*named, *(column for column in declared if find(sent.columns, column.name) is None))
+    if not columns:
+        return Altered((), ())
+    if pipeline.mode in KEYED:
+        columns = keyed_columns(pipeline, columns)
+    _check_conflicts(table, compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact))
+    properties = {
+        **TABLE_DEFAULTS,
+        "format-version": str(pipeline.format_version),
+        "write.format.default": pipeline.format,
+        **pipeline.properties,
+    }
+    made = CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties))
+    return Altered((made,), columns)
+
+
+def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
+    """Return what brings a table to what is declared and sent, as far as `evolution` allows.
+
+    Raises TypeConflict, or ColumnsFrozen for what the source sends and the policy forbids.
+    """
+    is_frozen = pipeline.evolution == "freeze"
+    changes: list[TableChange] = []
+    notes: tuple[str, ...] = ()
+    columns, renamed = _renamed(pipeline, present)
+    if renamed:
+        changes.append(RenameColumns(present.id, renamed, is_frozen))
+    columns, relaxed = _relaxed(pipeline, columns)
+    if relaxed:
+        changes.append(RelaxColumns(present.id, relaxed, is_frozen))
+    declared = compare(columns, pipeline.declared_columns(), is_text=False)
+    columns = with_changes(columns, declared)
+    found = compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
+    _check_conflicts(present.id, declared, found)
+    if pipeline.evolution == "discard_column" and found.added:
+        left = ", ".join(".".join((*path, column.name)) for path, column in found.added)
+        notes = (f"columns that the table lacks are left out: {left}",)
+        found = replace(found, added=())
+    if pipeline.evolution != "evolve" and (found.added or found.widened):
+        names = [column.name for _, column in found.added] + [".".join(path) for path, _ in found.widened]
+        raise ColumnsFrozen(str(present.id), names)
+    columns = with_changes(columns, found)
+    own: tuple[Column, ...] = ()
+    if pipeline.mode in KEYED:
+        own = tuple(c for c in keyed_columns(pipeline, columns) if find(columns, c.name) is None)
+    columns = (*columns, *own)
+    added = (*declared.added, *found.added, *(((), column) for column in own))
+    if added:
+        changes.append(AddColumns(present.id, added, is_frozen))
+    if widened := (*declared.widened, *found.widened):
+        changes.append(WidenColumns(present.id, widened, is_frozen))
+    if dropped := tuple(c.name for c in columns if _is_dropped(pipeline, c.name)):
+        changes.append(DropColumns(present.id, dropped))
+        columns = tuple(column for column in columns if column.name not in dropped)
+    if repartition := _repartition(pipeline, present, is_frozen):
+        changes.append(repartition)
+    return Altered(tuple(changes), _required(pipeline, columns), notes)
+
+
+def log_alterations(
+    pipeline: Pipeline, log: TableId, present: Table | None, columns: tuple[Column, ...]
+) -> tuple[TableChange, ...]:
+    """Return what brings the change log to the table's columns. What was dropped stays in old changes."""
+    rows = tuple(column for column in columns if not is_own(column.name))
+    wanted = log_columns(rows, pipeline.order_by)
+    if present is None:
+        return (CreateTable(NewTable(log, wanted, (), TABLE_DEFAULTS)),)
+    changes: list[TableChange] = []
+    stored, renamed = _renamed(pipeline, present)
+    if renamed:
+        changes.append(RenameColumns(log, renamed))
+    differences = compare(stored, wanted, is_text=False)
+    _check_conflicts(log, differences)
+    if differences.added:
+        changes.append(AddColumns(log, differences.added))
+    if differences.widened:
+        changes.append(WidenColumns(log, differences.widened))
+    return tuple(changes)
+
+
+def _renamed(pipeline: Pipeline, present: Table) -> tuple[tuple[Column, ...], tuple[tuple[str, str], ...]]:
+    """Return the columns after the declared renames that are not done yet, and these."""
+    names = {}
+    for new, declaration in pipeline.columns.items():
+        old = declaration.renamed_from
+        if old is not None and find(present.columns, new) is None:
+            stored = find(present.columns, old)
+            if stored is not None:
+                names[stored.name] = new
+    columns = tuple(replace(c, name=names.get(c.name, c.name)) for c in present.columns)
+    return columns, tuple(names.items())
+
+
+def _relaxed(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """Return the columns without the requirements that were taken back in so many words, and their names."""
+    free = {
+        name.lower()
+        for name, declaration in pipeline.columns.items()
+        if "required" in declaration.model_fields_set and not declaration.required
+    } - {name.lower() for name in pipeline.key}
+    names = tuple(column.name for column in columns if column.required and column.name.lower() in free)
+    return tuple(replace(c, required=c.required and c.name not in names) for c in columns), names
+
+
+def _required(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the columns with what is declared as required, also where older rows lack it."""
+    declared = pipeline.declared_columns()
+    return tuple(
+        replace(c, required=c.required or bool((own := find(declared, c.name)) and own.required))
+        for c in columns
+    )
+
+
+def _is_dropped(pipeline: Pipeline, name: str) -> bool:
+    return name.lower() in (dropped.lower() for dropped in pipeline.drop_columns)
+
+
+def _repartition(pipeline: Pipeline, present: Table, is_frozen: bool) -> Repartition | None:
+    wanted = pipeline.partition_fields()
+    if "partition_by" not in pipeline.model_fields_set:
+        return None
+    stored = tuple(parse_partition_field(text) for text in present.partition_fields)
+    dropped = tuple(field for field in stored if str(field).lower() not in {str(f).lower() for f in wanted})
+    added = tuple(field for field in wanted if str(field).lower() not in {str(f).lower() for f in stored})
+    return Repartition(present.id, dropped, added, is_frozen) if dropped or added else None
+
+
+def _check_conflicts(table: TableId, *found: Differences) -> None:
+    if conflicts := [conflict for differences in found for conflict in differences.conflicts]:
+        raise TypeConflict(str(table), conflicts)

@@ -1,0 +1,162 @@
+"""Changes to tables, as values: a plan lists them, a run or `plan --apply` makes them.
+
+Each is one metadata operation: no file is rewritten, and old snapshots stay readable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from esker.engine.iceberg import alter
+from esker.engine.iceberg.table import NewTable, TableId, create
+from esker.engine.session import Engine
+from esker.project.layout import PartitionField
+from esker.project.types import Column, Type
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """Make a table."""
+
+    table: NewTable
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        return f"create table {self.table.id}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "create_table", "table": str(self.table.id), "ddl": self.table.ddl()}
+
+    def apply(self, engine: Engine) -> None:
+        create(engine, self.table)
+
+
+@dataclass(frozen=True)
+class AddColumns:
+    """Add columns; older rows have no value in them."""
+
+    table: TableId
+    columns: tuple[tuple[Path, Column], ...]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{name} {column.type}" for name, column in self._named())
+        return f"add to table {self.table}: {named}"
+
+    def as_json(self) -> dict[str, Any]:
+        columns = {name: str(column.type) for name, column in self._named()}
+        return {"change": "add_columns", "table": str(self.table), "columns": columns}
+
+    def apply(self, engine: Engine) -> None:
+        alter.add_columns(engine, self.table, self.columns)
+
+    def _named(self) -> list[tuple[str, Column]]:
+        return [(".".join((*path, column.name)), column) for path, column in self.columns]
+
+
+@dataclass(frozen=True)
+class WidenColumns:
+    """Give columns a type that holds all their values and more."""
+
+    table: TableId
+    columns: tuple[tuple[Path, Type], ...]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{'.'.join(path)} to {kind}" for path, kind in self.columns)
+        return f"widen in table {self.table}: {named}"
+
+    def as_json(self) -> dict[str, Any]:
+        columns = {".".join(path): str(kind) for path, kind in self.columns}
+        return {"change": "widen_columns", "table": str(self.table), "columns": columns}
+
+    def apply(self, engine: Engine) -> None:
+        alter.widen_columns(engine, self.table, self.columns)
+
+
+@dataclass(frozen=True)
+class RenameColumns:
+    """Give columns other names; their values stay."""
+
+    table: TableId
+    names: tuple[tuple[str, str], ...]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{old} to {new}" for old, new in self.names)
+        return f"rename in table {self.table}: {named}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "rename_columns", "table": str(self.table), "columns": dict(self.names)}
+
+    def apply(self, engine: Engine) -> None:
+        alter.rename_columns(engine, self.table, self.names)
+
+
+@dataclass(frozen=True)
+class DropColumns:
+    """Take columns out of a table. Snapshots from before still show them."""
+
+    table: TableId
+    columns: tuple[str, ...]
+    needs_apply: bool = True
+
+    def __str__(self) -> str:
+        return f"drop from table {self.table}: {', '.join(self.columns)}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "drop_columns", "table": str(self.table), "columns": list(self.columns)}
+
+    def apply(self, engine: Engine) -> None:
+        alter.drop_columns(engine, self.table, self.columns)
+
+
+@dataclass(frozen=True)
+class RelaxColumns:
+    """Let required columns be without a value."""
+
+    table: TableId
+    columns: tuple[str, ...]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        return f"no longer require in table {self.table}: {', '.join(self.columns)}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "relax_columns", "table": str(self.table), "columns": list(self.columns)}
+
+    def apply(self, engine: Engine) -> None:
+        alter.relax_columns(engine, self.table, self.columns)
+
+
+@dataclass(frozen=True)
+class Repartition:
+    """Partition new files in another way; old files stay as they are."""
+
+    table: TableId
+    dropped: tuple[PartitionField, ...]
+    added: tuple[PartitionField, ...]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        parts = [f"no longer by {field}" for field in self.dropped] + [f"by {field}" for field in self.added]
+        return f"partition table {self.table} {', '.join(parts)}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "change": "repartition",
+            "table": str(self.table),
+            "dropped": [str(field) for field in self.dropped],
+            "added": [str(field) for field in self.added],
+        }
+
+    def apply(self, engine: Engine) -> None:
+        alter.repartition(engine, self.table, self.dropped, self.added)
+
+
+TableChange = (
+    CreateTable | AddColumns | WidenColumns | RenameColumns | DropColumns | RelaxColumns | Repartition
+)

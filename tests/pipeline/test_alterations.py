@@ -1,0 +1,153 @@
+"""Tables that exist are altered as far as `evolution` allows; files and old snapshots stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from esker.errors import ChangeNotApplied, ColumnsFrozen, TypeConflict
+from esker.pipeline.table_changes import DropColumns, Repartition, TableChange, WidenColumns
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+MakeFolder = Callable[..., Folder]
+
+
+def keyed(make_folder: MakeFolder, **keys: Any) -> Folder:
+    """A project whose table is loaded by key, so that it has a change log."""
+    pipeline = Folder.files_pipeline("landing/*.parquet", "parquet", mode="upsert", key=["id"], **keys)
+    return make_folder(pipelines={"sales": pipeline})
+
+
+def deliver(folder: Folder, name: str, **columns: Any) -> None:
+    pq.write_table(pa.table(columns), folder.path / "landing" / f"{name}.parquet")
+
+
+def changes(folder: Folder) -> list[TableChange]:
+    return list(folder.open().plan(["sales"])[0].changes)
+
+
+def types(folder: Folder, table: str = "shop.sales") -> dict[str, str]:
+    return dict(folder.open().table(table).dtypes)
+
+
+def data_files(folder: Folder) -> set[Path]:
+    return set((folder.path / ".esker/warehouse/shop/sales/data").rglob("*.parquet"))
+
+
+def test_a_wider_type_in_the_source_widens_table_and_change_log(make_folder: MakeFolder) -> None:
+    """int becomes bigint without rewriting a file; old and new values are there."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=pa.array([1], pa.int32()), amount=pa.array([7], pa.int32()))
+    folder.run()
+    before = data_files(folder)
+    deliver(folder, "2", id=pa.array([2], pa.int32()), amount=pa.array([2**40], pa.int64()))
+    assert [type(change) for change in changes(folder)] == [WidenColumns, WidenColumns]
+    folder.run()
+    assert types(folder)["amount"] == types(folder, "shop.sales__changes")["amount"] == "bigint"
+    assert folder.rows("shop.sales", "id", "amount") == [(1, 7), (2, 2**40)]
+    assert before <= data_files(folder)
+    deliver(folder, "3", id=pa.array([1], pa.int32()), amount=pa.array([7], pa.int32()))
+    assert folder.run().rows.unchanged == 1
+
+
+def test_a_frozen_table_is_not_widened(make_folder: MakeFolder) -> None:
+    """The error names the column; nothing is changed."""
+    folder = keyed(make_folder, evolution="freeze", columns={"id": "int", "amount": "int"})
+    deliver(folder, "1", id=pa.array([1], pa.int32()), amount=pa.array([7], pa.int32()))
+    folder.run()
+    deliver(folder, "2", id=pa.array([2], pa.int32()), amount=pa.array([2**40], pa.int64()))
+    with pytest.raises(ColumnsFrozen, match="amount"):
+        folder.run()
+    assert types(folder)["amount"] == "int"
+
+
+def test_a_declared_rename_keeps_values_hash_and_log(make_folder: MakeFolder) -> None:
+    """After it the same content is unchanged, and the log knows old and new rows by the new name."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=[1, 2], amount=[7, 8])
+    folder.run()
+    folder.change(columns={"price": {"type": "bigint", "renamed_from": "amount"}})
+    deliver(folder, "2", id=[1, 2], price=[7, 9])
+    counts = folder.run().rows
+    assert (counts.unchanged, counts.updated) == (1, 1)
+    assert folder.rows("shop.sales", "id", "price") == [(1, 7), (2, 9)]
+    assert folder.rows("shop.sales__changes", "id", "price") == [(1, 7), (2, 8), (2, 9)]
+    assert changes(folder) == []
+
+
+def test_columns_are_dropped_by_apply_only(make_folder: MakeFolder) -> None:
+    """A run stops and says what to do; after it the old snapshot still shows the column."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=[1], amount=[7], note=["x"])
+    first = folder.run()
+    folder.change(drop_columns=["note"])
+    deliver(folder, "2", id=[2], amount=[8])
+    with pytest.raises(ChangeNotApplied) as caught:
+        folder.run()
+    assert "note" in caught.value.reason
+    project = folder.open()
+    plans = project.plan(["sales"])
+    assert DropColumns in [type(change) for change in plans[0].changes]
+    project.apply(plans)
+    folder.run()
+    assert folder.rows("shop.sales", "*")[0][:2] == (1, 7)
+    assert "note" not in types(folder)
+    old = project.engine.spark.sql(f"SELECT note FROM lake.shop.sales VERSION AS OF {first.snapshot_id}")
+    assert [row.note for row in old.collect()] == ["x"]
+
+
+def test_new_columns_can_be_left_out(make_folder: MakeFolder) -> None:
+    """`discard_column` loads the rest and says what it left out."""
+    folder = keyed(make_folder, evolution="discard_column", columns={"id": "bigint", "amount": "bigint"})
+    deliver(folder, "1", id=[1], amount=[7])
+    folder.run()
+    deliver(folder, "2", id=[2], amount=[8], note=["x"])
+    result = folder.run()
+    assert folder.rows("shop.sales", "id", "amount") == [(1, 7), (2, 8)]
+    assert any("note" in note for note in result.notes)
+    assert "note" not in types(folder)
+
+
+def test_a_requirement_is_taken_back_in_so_many_words(make_folder: MakeFolder) -> None:
+    """`required: false` makes an existing column optional."""
+    folder = keyed(make_folder, columns={"amount": {"type": "bigint", "required": True}})
+    deliver(folder, "1", id=[1], amount=[7])
+    folder.run()
+    folder.change(columns={"amount": {"type": "bigint", "required": False}})
+    deliver(folder, "2", id=[2], amount=pa.array([None], pa.int64()))
+    folder.run()
+    assert folder.rows("shop.sales", "id", "amount") == [(1, 7), (2, None)]
+
+
+def test_another_partitioning_holds_for_new_files(make_folder: MakeFolder) -> None:
+    """Rows of old and new files are updated all the same: one row per key."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=[1, 2], amount=[7, 8])
+    folder.run()
+    folder.change(partition_by=["bucket(4, id)"])
+    deliver(folder, "2", id=[2, 3], amount=[80, 9])
+    assert [type(change) for change in changes(folder)] == [Repartition]
+    folder.run()
+    assert changes(folder) == []
+    folder.change(partition_by=["truncate(10, amount)"])
+    deliver(folder, "3", id=[1, 3], amount=[70, 90])
+    folder.run()
+    assert folder.rows("shop.sales", "id", "amount") == [(1, 70), (2, 80), (3, 90)]
+
+
+def test_what_cannot_be_widened_is_a_conflict(make_folder: MakeFolder) -> None:
+    """The table keeps its column, and the error names both types."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=[1], amount=[7])
+    folder.run()
+    deliver(folder, "2", id=[2], amount=["eight"])
+    with pytest.raises(TypeConflict) as caught:
+        folder.run()
+    assert "bigint" in str(caught.value.reason) + str(caught.value)
