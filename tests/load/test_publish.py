@@ -180,7 +180,7 @@ def test_table_that_always_moves_ends_with_a_conflict(
         raise SwapFailed("CommitFailedException", "the table moved")
 
     monkeypatch.setattr(Attempt, "swap", refuse)
-    monkeypatch.setattr("esker.load.publish._LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("esker.engine.iceberg.rounds.LONGEST_PAUSE", 0.01)
     with pytest.raises(PublishConflict):
         loaded.run()
     assert refused == 30

@@ -7,13 +7,13 @@ answers, also when it does not answer: the ledger is read again before anything 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import uuid4
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.rounds import rounds
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
@@ -35,7 +35,6 @@ from esker.load.standing import check_descent
 _TRIES = 30
 _SAME = 5
 """So often building a change on one and the same metadata may fail."""
-_LONGEST_WAIT = 2.0
 
 
 @dataclass(frozen=True)
@@ -131,37 +130,21 @@ class Publisher:
         OutboxFull, PublishConflict or PublishUnknown.
         """
         tried: list[Published] = []
-        failure: SwapFailed | None = None
         stuck: list[str | None] = []
-        for attempts_left in reversed(range(_TRIES + 1)):
-            if attempts_left < _TRIES:
-                time.sleep(min(_LONGEST_WAIT, 0.02 * 2 ** (_TRIES - attempts_left)))
-            try:
-                attempt = change.first_attempt() or Attempt(self.engine, self.table)
-            except EskerError as error:
-                if attempts_left:
-                    continue
-                if tried:
-                    raise PublishUnknown(str(self.table), error.reason or error.message) from error
-                raise
+        failure: SwapFailed | None = None
+        for may_try in rounds(_TRIES):
+            attempt = self._open(change, tried, may_try)
+            if attempt is None:
+                continue
             entry = read_entry(attempt.properties, self.pipeline)
-            for mine in tried:
-                if mine.entry == entry:
-                    return self._claimed(mine)
+            if mine := next((mine for mine in tried if mine.entry == entry), None):
+                return self._claimed(mine)
             self._check_fence(attempt, entry, planned, [mine.entry for mine in tried])
-            if not attempts_left:
+            if not may_try:
                 break  # the last round only looks whether the one before it landed
-            if (attempt.uuid, attempt.schema_id) != change.columns:
-                raise SchemaMoved(str(self.table))
-            check_descent(attempt, self.table)
-            self.check_sides(attempt.properties)
-            outbox = self._outbox(attempt.properties)
+            self._check_base(attempt, change)
             try:
-                head = read_head(attempt.properties)
-                made = change.make(attempt, (head.changeset if head else 0) + 1)
-                if isinstance(made, RowCounts):
-                    return made
-                mine = self._build(attempt, made, entry, position, outbox)
+                made = self._make(attempt, change, entry, position)
             except SwapFailed as error:
                 # Mostly somebody expired files under it. If the table stands still, it is something else.
                 failure = error
@@ -169,7 +152,9 @@ class Publisher:
                 if len(stuck) == _SAME:
                     break
                 continue
-            tried.append(mine)
+            if isinstance(made, RowCounts):
+                return made
+            tried.append(made)
             before_swap()
             try:
                 attempt.swap()
@@ -177,8 +162,36 @@ class Publisher:
                 # No kind of failure is special, a clean conflict included: only the ledger tells.
                 failure = error
             else:
-                return self._claimed(mine)
+                return self._claimed(made)
         raise PublishConflict(str(self.table), _TRIES, str(failure))
+
+    def _open(self, change: Change, tried: list[Published], may_try: bool) -> Attempt | None:
+        """Return an attempt on the table as it is now; None when the catalog is to be asked once more."""
+        try:
+            return change.first_attempt() or Attempt(self.engine, self.table)
+        except EskerError as error:
+            if may_try:
+                return None
+            if tried:
+                raise PublishUnknown(str(self.table), error.reason or error.message) from error
+            raise
+
+    def _check_base(self, attempt: Attempt, change: Change) -> None:
+        """Raise unless a batch may be built on what the attempt found."""
+        if (attempt.uuid, attempt.schema_id) != change.columns:
+            raise SchemaMoved(str(self.table))
+        check_descent(attempt, self.table)
+        self.check_sides(attempt.properties)
+
+    def _make(
+        self, attempt: Attempt, change: Change, entry: LedgerEntry | None, position: Position | None
+    ) -> Published | RowCounts:
+        """Write a batch for an attempt and build its commit; only counts when nothing is to be committed."""
+        head = read_head(attempt.properties)
+        made = change.make(attempt, (head.changeset if head else 0) + 1)
+        if isinstance(made, RowCounts):
+            return made
+        return self._build(attempt, made, entry, position, self._outbox(attempt.properties))
 
     def _claimed(self, mine: Published) -> Published:
         self._epoch = mine.entry.epoch
