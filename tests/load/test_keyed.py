@@ -4,7 +4,8 @@ other engines did to the table in between. Every promise holds in both lanes."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from esker.engine.iceberg import lookup
+from esker.engine.iceberg.table import TableId, java_table
 from esker.errors import UnsuitableKey
 from esker.events import Step
 from tests.load.works import CHANGES, LANES, QUARANTINE, WORKS, Row, Works, at
@@ -128,6 +130,29 @@ def test_all_key_types_in_one_key(make: Make, lane: str) -> None:
     result = works.load([row | {"title": "b" if place % 2 else "a"} for place, row in enumerate(rows)])
     assert (result.rows.updated, result.rows.unchanged) == (len(rows) // 2, len(rows) - len(rows) // 2)
     assert len(works.read()) == len(rows)
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let this process live where an hour of the year comes twice."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@both_lanes
+@pytest.mark.parametrize("hour", [0, 1])
+def test_key_in_the_hour_that_comes_twice(make: Make, lane: str, hour: int, in_berlin: None) -> None:
+    """Moments are compared as moments, wherever the process runs."""
+    works = make(lane=lane, order_by="at")
+    key = datetime(2026, 10, 25, hour, 30, tzinfo=UTC)
+    works.load([{"id": key, "at": key, "title": "a"}])
+    result = works.load([{"id": key, "at": key, "title": "b"}])
+    assert (result.rows.updated, result.rows.inserted) == (1, 0)
+    [found] = works.sql(f"SELECT unix_seconds(id) AS id, unix_seconds(at) AS at, title FROM {WORKS}")
+    assert tuple(found) == (key.timestamp(), key.timestamp(), "b")
 
 
 @both_lanes
@@ -582,6 +607,30 @@ def test_files_without_the_column(make: Make, lane: str) -> None:
         3: (None, None, False),
         4: (1, "k", False),
     }
+
+
+def add_column(works: Works, name: str, *, default: str) -> None:
+    """Add a text column with a default, which Spark itself cannot."""
+    engine = works.project.engine
+    iceberg: Any = engine.spark.sparkContext._jvm.org.apache.iceberg  # type: ignore[union-attr]
+    change = java_table(engine, TableId("lake", "shop.works")).updateSchema()
+    value = iceberg.expressions.Expressions.lit(default)
+    change.addColumn(name, iceberg.types.Types.StringType.get(), "", value).commit()
+
+
+@both_lanes
+def test_column_with_a_default(make: Make, lane: str) -> None:
+    """A default that another engine gave a new column is the value of old rows, also of deleted ones."""
+    works = make(lane=lane, format_version=3)
+    works.load([{"id": 1, "title": "a"}, {"id": 2, "title": "a"}, {"id": 3, "title": "a"}])
+    add_column(works, "kind", default="book")
+    works.load(
+        [
+            {"id": 1, "title": "b", "kind": "film", "deleted": False},
+            {"id": 2, "title": "a", "kind": None, "deleted": True},
+        ]
+    )
+    assert {number: row["kind"] for number, row in works.rows().items()} == {1: "film", 2: "book", 3: "book"}
 
 
 @both_lanes

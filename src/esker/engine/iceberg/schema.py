@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -31,22 +31,18 @@ class FieldSchema:
     schema_id: int
     arrow: pa.Schema
     is_complete: bool
-    """False where a column has a type that Arrow does not write as Iceberg wants it."""
-
-    @cached_property
-    def ids(self) -> dict[str, int]:
-        """The field id of each column, and of each field inside one by its path: `address.city`."""
-        found: dict[str, int] = {}
-        for field in self.arrow:
-            _collect(field, field.name, found)
-        return found
+    """False where a column has a type that Arrow does not write as Iceberg wants it, or a default that
+    rows of older files have."""
+    ids: dict[str, int]
+    """The field id of each column, and of each field inside one by its path: `address.city`."""
 
 
 def field_schema(document: dict[str, Any]) -> FieldSchema:
     """Read an Iceberg schema, given as the JSON of the table's metadata."""
     fields = [_field(field) for field in document["fields"]]
     known = [field for field in fields if field is not None]
-    return FieldSchema(document["schema-id"], pa.schema(known), len(known) == len(fields))
+    is_complete = len(known) == len(fields) and not _has_default(document)
+    return FieldSchema(document["schema-id"], pa.schema(known), is_complete, dict(_ids(document)))
 
 
 def field_id(field: pa.Field) -> int:
@@ -91,19 +87,27 @@ def _offsets(values: pa.Array) -> pa.Array:
     return pa.array(values.offsets.to_pylist(), pa.int32()) if values.offset else values.offsets
 
 
-def _collect(field: pa.Field, path: str, found: dict[str, int]) -> None:
-    found[path] = field_id(field)
-    kind = field.type
-    if pa.types.is_struct(kind):
-        inner = list(kind)
-    elif pa.types.is_map(kind):
-        inner = [kind.key_field, kind.item_field]
-    elif pa.types.is_list(kind):
-        inner = [kind.value_field]
-    else:
+def _ids(kind: Any, path: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the ids of all fields of a type, each with its path."""
+    if isinstance(kind, str):
         return
-    for part in inner:
-        _collect(part, f"{path}.{part.name}", found)
+    inner = [(field["name"], field["id"], field["type"]) for field in kind.get("fields", ())]
+    inner += [(part, kind[f"{part}-id"], kind[part]) for part in ("element", "key", "value") if part in kind]
+    for name, number, part in inner:
+        yield f"{path}{name}", number
+        yield from _ids(part, f"{path}{name}.")
+
+
+def _has_default(kind: Any) -> bool:
+    """Tell whether a field of a type has a value in files that lack it."""
+    if isinstance(kind, str):
+        return False
+    fields = kind.get("fields", ())
+    inner = [
+        *(field["type"] for field in fields),
+        *(kind[p] for p in ("element", "key", "value") if p in kind),
+    ]
+    return any("initial-default" in field for field in fields) or any(_has_default(part) for part in inner)
 
 
 def _field(field: dict[str, Any]) -> pa.Field | None:

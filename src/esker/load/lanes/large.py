@@ -93,8 +93,9 @@ class LargeBatch:
                 F.min(BAD).alias("first"),
                 F.max(BAD).alias("last"),
                 F.count(F.when(~has_key, 1)).alias("keyless"),
-                F.min(first_key).alias("low"),
-                F.max(first_key).alias("high"),
+                # As texts: Python would take a moment in the hour that comes twice for another one.
+                F.min(first_key).cast("string").alias("low"),
+                F.max(first_key).cast("string").alias("high"),
                 (F.max(quoted(self.rules.order_by)) if self.rules.order_by else F.lit(None)).alias("newest"),
             ).first()
         assert found is not None
@@ -211,7 +212,9 @@ class LargeBatch:
         )
         # Sorted or growing keys leave most files out; random ones none.
         if self._range[0] is not None and not rules.is_complete:
-            target = target.where(F.col("t0").between(F.lit(self._range[0]), F.lit(self._range[1])))
+            kind = target.schema["t0"].dataType
+            low, high = (F.lit(bound).cast(kind) for bound in self._range)
+            target = target.where(F.col("t0").between(low, high))
         winners = self.winners.select("winner", *(f"k{index}" for index in range(len(rules.key))))
         matches = [F.col(f"t{index}") == F.col(f"k{index}") for index in range(len(rules.key))]
         found = target.join(winners, matches, "left" if rules.is_complete else "inner")
