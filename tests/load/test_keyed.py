@@ -657,7 +657,8 @@ def test_table_made_by_another_engine(make: Make, lane: str) -> None:
 
 
 @both_lanes
-def test_compaction_between_locating_and_committing(make: Make, lane: str) -> None:
+@pytest.mark.parametrize("step", [Step.LOCATED, Step.WRITTEN])
+def test_compaction_between_locating_and_committing(make: Make, lane: str, step: Step) -> None:
     """The batch is located again on the compacted files: no row is lost, none comes back."""
     works = make(lane=lane, order_by="at")
     works.load([{"id": n, "at": 1, "title": "a"} for n in range(6)])
@@ -672,9 +673,11 @@ def test_compaction_between_locating_and_committing(make: Make, lane: str) -> No
             "CALL lake.system.expire_snapshots(table => 'shop.works', older_than => now(), retain_last => 1)"
         )
 
-    result = works.load([{"id": n, "at": 3, "title": "c"} for n in range(1, 5)], at(Step.WRITTEN, compact))
-    assert result.rows.updated == 4
-    assert titles(works) == {0: "b", 1: "c", 2: "c", 3: "c", 4: "c", 5: "a"}
+    changed = [{"id": n, "at": 3, "title": "c", "deleted": n == 4} for n in range(1, 5)]
+    result = works.load(changed, at(step, compact))
+    assert (result.rows.updated, result.rows.deleted) == (3, 1)
+    assert titles(works) == {0: "b", 1: "c", 2: "c", 3: "c", 4: "a", 5: "a"}
+    assert works.rows()[4]["deleted"] is True
     assert works.replayed() == works.rows()
     assert len(works.ops(3)) == 4
 

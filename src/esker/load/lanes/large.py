@@ -24,7 +24,7 @@ from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.errors import BadRows
+from esker.errors import BadRows, SparkFailed
 from esker.events import Step
 from esker.ledger.change_log import (
     BATCH,
@@ -125,6 +125,11 @@ class LargeBatch:
         try:
             with explained("cannot compare the rows", self.engine.log, reads_source=True):
                 return self._make(attempt, changeset, moment)
+        except SparkFailed as error:
+            if Attempt(self.engine, self.table).current == attempt.current:
+                raise
+            # Files expired after somebody else's commit: this attempt is lost anyway.
+            raise SwapFailed("SparkFailed", error.reason or error.message) from error
         finally:
             for frame in self._kept[kept_before:]:
                 frame.unpersist()
