@@ -821,32 +821,44 @@ class PartitionsMixed(LoadError):
 
 
 class Held(LoadError):
-    """A guard was tripped: a complete snapshot would delete more than is allowed. Nothing was changed."""
+    """A guard was tripped: the batch waits for a person. Nothing was changed."""
 
     code = "ESK-LOAD-007"
     exit_status = 6
 
-    def __init__(self, pipeline: str, table: str, missing: int, live: int, most: float, read: int) -> None:
+    def __init__(self, pipeline: str, table: str, deletes: int, live: int, why: str) -> None:
+        self.deletes = deletes
         super().__init__(
-            f'pipeline "{pipeline}" would delete {missing:,} of {live:,} rows of table "{table}"',
-            reason=f"The snapshot holds {read:,} rows; at most {most:.0%} of the table may go "
-            "(guard: max_delete).",
-            remedy="Look at the source with `esker peek`. If the deletes are right, raise guard: "
-            "{max_delete: …} for one run.",
+            f'pipeline "{pipeline}" would delete {deletes:,} of {live:,} rows of table "{table}"',
+            reason=why,
+            remedy=f"Look at the source with `esker peek {pipeline}`. If the deletes are right: esker "
+            f"approve {pipeline}. If not: esker reject {pipeline} leaves the table as it is and goes on.",
         )
 
 
-class EmptyReplacement(LoadError):
-    """A batch without rows was to replace a whole table. The table was left as it is."""
+class NoHold(ProjectError):
+    """There is nothing to approve or reject."""
 
-    code = "ESK-LOAD-006"
-    exit_status = 6
+    code = "ESK-PROJECT-011"
 
-    def __init__(self, pipeline: str, table: str) -> None:
+    def __init__(self, pipeline: str, why: str) -> None:
         super().__init__(
-            f'pipeline "{pipeline}" would empty table "{table}"',
-            reason="Its source holds no row at all. Mostly that is a mistake in the source.",
-            remedy="Look at the source with `esker peek`. To empty the table on purpose, delete its rows.",
+            f'pipeline "{pipeline}" waits for nothing',
+            reason=why,
+            remedy="esker status shows what is held.",
+        )
+
+
+class PipelineBusy(LoadError):
+    """A run of the pipeline is active; nothing can be decided about it now."""
+
+    code = "ESK-LOAD-009"
+
+    def __init__(self, pipeline: str, holder: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" is running',
+            reason=f"Another run is active: {holder}.",
+            remedy="Try again when it has ended.",
         )
 
 

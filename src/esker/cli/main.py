@@ -8,7 +8,21 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from esker.cli import changes, check, doctor, init, peek, plan, run, schema, show, status, version
+from esker.cli import (
+    approve,
+    changes,
+    check,
+    doctor,
+    init,
+    peek,
+    plan,
+    reject,
+    run,
+    schema,
+    show,
+    status,
+    version,
+)
 from esker.errors import EskerError, Interrupted, ProjectError, Unexpected
 
 
@@ -41,6 +55,8 @@ for verb in (
     status.status,
     show.show,
     changes.changes,
+    approve.approve,
+    reject.reject,
     doctor.doctor,
     schema.schema,
     version.version,

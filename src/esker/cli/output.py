@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from esker.project.secrets import masked, redact
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from esker.pipeline.result import RunReport
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -114,6 +117,42 @@ def _print_lists(
 def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
     """Print rows of data as a table."""
     print_table(columns, [[row.get(name) for name in columns] for row in rows], title)
+
+
+def print_report(report: RunReport) -> None:
+    """Print how runs ended."""
+    if not report.pipelines:
+        say("nothing is due")
+        return
+    print_table(
+        ("pipeline", "status", "table", "rows", "batches", "changeset", "written", "seconds"),
+        [
+            (
+                result.pipeline,
+                result.status,
+                result.table,
+                rows_in_words(asdict(result.rows)),
+                result.batches,
+                result.changeset,
+                size(result.bytes_written),
+                round(result.seconds, 1),
+            )
+            for result in report.pipelines
+        ],
+    )
+    for result in report.pipelines:
+        for note in result.notes:
+            say(f"{result.pipeline}: {note}")
+        if result.error is not None:
+            print_error(result.error, as_json=False)
+
+
+def rows_in_words(counts: Mapping[str, int]) -> int | str:
+    """Return what happened to rows: a number when all were inserted, else each outcome."""
+    happened = {name: number for name, number in counts.items() if number and name != "read"}
+    if set(happened) <= {"inserted"}:
+        return happened.get("inserted", 0)
+    return ", ".join(f"{number} {name}" for name, number in happened.items())
 
 
 def print_error(error: EskerError, *, as_json: bool) -> None:

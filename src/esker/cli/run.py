@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from esker.cli.options import EnvOption, JsonOption, PipelinesArgument, ProjectOption
-
-if TYPE_CHECKING:
-    from esker.pipeline.result import RunReport
 
 
 def run(
@@ -22,7 +19,7 @@ def run(
     """Load what is new in the sources into the tables."""
     from esker.cli.live import live
     from esker.cli.opening import open_project
-    from esker.cli.output import print_json
+    from esker.cli.output import print_json, print_report
 
     opened = open_project(project, env, pipelines or ())
     with live() as listen:
@@ -30,34 +27,5 @@ def run(
     if as_json:
         print_json(report.as_json())
     else:
-        _print(report)
+        print_report(report)
     raise typer.Exit(report.exit_status)
-
-
-def _print(report: RunReport) -> None:
-    from esker.cli.output import print_error, print_table, say, size
-
-    if not report.pipelines:
-        say("nothing is due")
-        return
-    print_table(
-        ("pipeline", "status", "table", "rows", "batches", "changeset", "written", "seconds"),
-        [
-            (
-                result.pipeline,
-                result.status,
-                result.table,
-                result.rows.inserted,
-                result.batches,
-                result.changeset,
-                size(result.bytes_written),
-                round(result.seconds, 1),
-            )
-            for result in report.pipelines
-        ],
-    )
-    for result in report.pipelines:
-        for note in result.notes:
-            say(f"{result.pipeline}: {note}")
-        if result.error is not None:
-            print_error(result.error, as_json=False)

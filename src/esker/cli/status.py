@@ -39,7 +39,9 @@ def status(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOp
         ],
     )
     for line in lines:
-        if line.last_run and line.last_run.error:
+        if line.hold is not None:
+            say(f"{line.pipeline}: held: {line.hold.message}; esker approve or esker reject {line.pipeline}")
+        elif line.last_run and line.last_run.error:
             error = line.last_run.error
             say(f"{line.pipeline}: {error['code']} {error['message']}")
 
@@ -48,9 +50,15 @@ def _moment(run: RunRecord) -> str:
     return f"{run.started_at:%Y-%m-%d %H:%M:%S}"
 
 
+def _rows(number: int) -> str:
+    return f"{number} row" if number == 1 else f"{number} rows"
+
+
 def _success(run: RunRecord) -> str:
+    from esker.cli.output import rows_in_words
+
     result = run.result or {}
-    rows = (result.get("rows") or {}).get("inserted", 0)
-    told = f"{_moment(run)}, {rows} row{'' if rows == 1 else 's'}"
+    rows = rows_in_words(result.get("rows") or {})
+    told = f"{_moment(run)}, {rows}" if isinstance(rows, str) else f"{_moment(run)}, {_rows(rows)}"
     changeset = result.get("changeset")
     return told if changeset is None else f"{told}, changeset {changeset}"

@@ -52,6 +52,18 @@ remembered = sa.Table(
     sa.Column("entry", sa.String(64), nullable=False),
     sa.Column("position", sa.Text, nullable=False),
 )
+holds = sa.Table(
+    "esker_holds",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("pipeline", sa.String(63), primary_key=True),
+    sa.Column("run_id", sa.String(36), nullable=False),
+    sa.Column("entry", sa.String(64), nullable=False),
+    sa.Column("position", sa.Text, nullable=False),
+    sa.Column("deletes", sa.BigInteger, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("held_at", sa.String(32), nullable=False),
+)
 
 
 class State:

@@ -70,6 +70,8 @@ class Loading:
     """Opens the quarantine, and makes it when there is none."""
     memory: Callable[[], DeleteMemory] | None = None
     """Opens the memory of deletes, and makes it when there is none."""
+    approved: int = 0
+    """So many deletes have been approved by a person."""
     reached: Callable[[Step], None] = lambda step: None
     connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: _duckdb().cursor())
 

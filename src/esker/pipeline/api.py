@@ -13,7 +13,9 @@ from pyspark.sql import DataFrame
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.events import Listener, silent
+from esker.ledger.holds import Hold
 from esker.ledger.state import State
+from esker.pipeline.approval import approve, reject
 from esker.pipeline.changes import Changes, Point, read_changes
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
@@ -74,6 +76,14 @@ class OpenProject:
         if result.error is not None:
             raise result.error
         return result
+
+    def approve(self, pipeline: str, listen: Listener = silent) -> RunResult:
+        """Let a held batch happen, as it was shown. Errors are in the result; raises NoHold."""
+        return approve(self.project, self._start, self.state, pipeline, listen)
+
+    def reject(self, pipeline: str) -> Hold:
+        """Leave a held batch out and go on behind it. Raises NoHold or PipelineBusy."""
+        return reject(self.project, self._start, self.state, pipeline)
 
     def run_all(
         self, pipelines: Sequence[str] = (), *, only_due: bool = False, listen: Listener = silent

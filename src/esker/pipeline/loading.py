@@ -30,6 +30,8 @@ def open_loader(
     source: Reader,
     publisher: Publisher,
     listen: Listener,
+    *,
+    approved: int = 0,
 ) -> Loader:
     """Return the loader of a pipeline whose table, with these columns, and change log are there."""
     pipeline = engine.project.pipeline(name)
@@ -39,6 +41,7 @@ def open_loader(
         pipeline,
         publisher.table,
         publisher.run,
+        approved=approved,
         reached=lambda step: listen(Reached(name, step)),
     )
     if pipeline.mode not in KEYED:

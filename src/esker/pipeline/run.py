@@ -19,12 +19,15 @@ from esker.errors import (
     Unexpected,
 )
 from esker.events import Listener, Reached, Step, silent
+from esker.ledger.entry import LedgerEntry
+from esker.ledger.holds import hold, release
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.outbox import LOG, lag
 from esker.ledger.remembered import remember
 from esker.ledger.run_id import new_run_id
 from esker.ledger.runs import record_end, record_start
 from esker.ledger.state import State
+from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher
 from esker.pipeline.loading import open_loader
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
@@ -32,7 +35,7 @@ from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
 from esker.project.secrets import redact
-from esker.sources import Reader
+from esker.sources import Reader, Slice
 
 _REPLANS = 3
 
@@ -56,16 +59,19 @@ def run_pipeline(
     name: str,
     listen: Listener = silent,
     handed_over: Reader | None = None,
+    *,
+    approved: int = 0,
 ) -> RunResult:
     """Run one pipeline. Errors are in the result; only an interruption is raised.
 
-    With `handed_over`, its rows are loaded in the place of the source's.
+    With `handed_over`, its rows are loaded in the place of the source's. So many deletes as a person has
+    `approved` trip no guard.
     """
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
     try:
         with held(state, f"{project.state_key}/{name}"):
-            return _recorded(project, _Run(start, state, listen, result, handed_over), result)
+            return _recorded(project, _Run(start, state, listen, result, handed_over, approved), result)
     except LeaseTaken as taken:
         return replace(result, status="skipped", notes=(f"another run is active: {taken.holder}",))
     except EskerError as error:
@@ -129,6 +135,7 @@ class _Run:
     listen: Listener
     result: RunResult
     handed_over: Reader | None = None
+    approved: int = 0
     _engine: Engine | None = None
 
     @property
@@ -170,12 +177,20 @@ class _Run:
             self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
         if not plan.columns:
             return  # there is no table yet, and nothing to load into one
-        loader = open_loader(self.engine, plan.pipeline, plan.columns, source, publisher, self.listen)
+        loader = open_loader(
+            self.engine,
+            plan.pipeline,
+            plan.columns,
+            source,
+            publisher,
+            self.listen,
+            approved=self.approved,
+        )
         loader.settle(plan.properties)
         if plan.slices:
             publisher.check_sides(plan.properties)
         for piece in plan.slices:
-            loaded = loader.load(piece, plan.columns, plan.sent, entry)
+            loaded = self._load_or_hold(loader, plan, piece, entry)
             if loaded.published is not None:
                 entry = loaded.published.entry
                 self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
@@ -191,6 +206,29 @@ class _Run:
                 self._add(log_lag=waiting, notes=(*plan.notes, loaded.owed))
             if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
+
+    def _load_or_hold(
+        self, loader: Loader, plan: PipelinePlan, piece: Slice, entry: LedgerEntry | None
+    ) -> Loaded:
+        """Load a slice. One that trips a guard is written down, for a person to decide."""
+        project = self.engine.project.state_key
+        try:
+            loaded = loader.load(piece, plan.columns, plan.sent, entry)
+        except Held as error:
+            hold(
+                self.state,
+                project,
+                plan.pipeline,
+                run_id=self.result.run_id,
+                entry=entry,
+                position=piece.end,
+                deletes=error.deletes,
+                message=error.message,
+            )
+            raise
+        if loaded.published is not None:
+            release(self.state, project, plan.pipeline)
+        return loaded
 
     def _add(self, **facts: Any) -> None:
         self.result = replace(self.result, **facts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from esker.ledger.holds import Hold, find_hold
 from esker.ledger.runs import RunRecord, last_success, latest_runs
 from esker.ledger.state import State
 from esker.pipeline.due import is_due
@@ -21,6 +22,8 @@ class PipelineStatus:
     last_run: RunRecord | None
     last_success: RunRecord | None
     is_due: bool
+    hold: Hold | None = None
+    """What waits for a person."""
 
     @property
     def status(self) -> str:
@@ -33,6 +36,14 @@ class PipelineStatus:
             "table": self.table,
             "status": self.status,
             "due": self.is_due,
+            "hold": None
+            if self.hold is None
+            else {
+                "run_id": self.hold.run_id,
+                "message": self.hold.message,
+                "deletes": self.hold.deletes,
+                "held_at": self.hold.held_at.isoformat(),
+            },
             "last_run": None
             if last is None
             else {
@@ -65,6 +76,7 @@ def project_status(project: Project, state: State, now: datetime) -> list[Pipeli
                 last_run=last,
                 last_success=good,
                 is_due=is_due(pipeline, good.started_at if good else None, now),
+                hold=find_hold(state, project.state_key, name),
             )
         )
     return found

@@ -121,8 +121,12 @@ class Keyed:
     def _guard(self, counts: RowCounts, live: int) -> None:
         """Raise Held when a complete snapshot would delete more than is allowed."""
         most = self.loading.pipeline.guard.max_delete
-        if counts.missing > live * most:
-            raise Held(self.loading.name, str(self.loading.table), counts.missing, live, most, counts.read)
+        if counts.missing > max(live * most, self.loading.approved):
+            why = (
+                f"The snapshot holds {counts.read:,} rows; at most {most:.0%} of the table may go at a time "
+                "(guard: max_delete)."
+            )
+            raise Held(self.loading.name, str(self.loading.table), counts.missing, live, why)
 
     def _small(
         self, batch: Batch, attempt: Attempt, rows: pa.Table, deletes: pa.Array, origins: pa.Array | None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.stage import StagedFiles
-from esker.errors import EmptyReplacement, PartitionsMixed
+from esker.errors import Held, PartitionsMixed
 from esker.load.batch import Batch, Loading, stage_rows
 from esker.load.counts import RowCounts
 from esker.load.publish import Change, Made
@@ -23,8 +23,17 @@ class Replace:
         staged = stage_rows(self.loading, batch)
         of_partitions = self.loading.pipeline.mode == "replace_partitions"
         if not staged.rows and not of_partitions:
-            raise EmptyReplacement(self.loading.name, str(self.loading.table))
+            self._check_emptying()
         return Replacement(staged, of_partitions)
+
+    def _check_emptying(self) -> None:
+        """Raise Held when a source without rows would empty the table."""
+        loading = self.loading
+        attempt = Attempt(loading.engine, loading.table)
+        live = sum(file.records for file in attempt.files.data)
+        if live > loading.approved:
+            why = "The source holds no row at all. Mostly that is a mistake in the source."
+            raise Held(loading.name, str(loading.table), live, live, why)
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class Replacement:
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
-        if not self.files.rows:
+        if not self.files.rows and (self.of_partitions or not attempt.files.data):
             return counts
         if self.of_partitions and any(file.spec_id != attempt.spec_id for file in attempt.files.data):
             # Rows of the same partition lie in files of another partitioning: they would stay.

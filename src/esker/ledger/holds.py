@@ -1,0 +1,91 @@
+"""Holds: batches that tripped a guard and wait for a person.
+
+A hold names the slice that was held and how much it would delete. The table was not touched and the
+position did not move, so a lost state database loses only the question: the next run asks it again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from esker.ledger.entry import LedgerEntry, Position, entry_digest
+from esker.ledger.state import State, holds, moment_of, text_of
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A batch that waits for `esker approve` or `esker reject`."""
+
+    pipeline: str
+    run_id: str
+    entry: str
+    """Digest of the ledger entry that the batch was planned from."""
+    position: Position | None
+    """Where the pipeline stands when the batch is past."""
+    deletes: int
+    """How many rows it would delete: so many are approved, not more."""
+    message: str
+    held_at: datetime
+
+    def is_of(self, entry: LedgerEntry | None) -> bool:
+        """Tell whether the pipeline still stands where it stood when the batch was held."""
+        return self.entry == entry_digest(entry)
+
+
+def hold(
+    state: State,
+    project: str,
+    pipeline: str,
+    *,
+    run_id: str,
+    entry: LedgerEntry | None,
+    position: Position | None,
+    deletes: int,
+    message: str,
+) -> None:
+    """Write down that a batch is held; an earlier one of the pipeline is forgotten."""
+    with state.begin() as connection:
+        connection.execute(holds.delete().where(_key(project, pipeline)))
+        connection.execute(
+            holds.insert().values(
+                project=project,
+                pipeline=pipeline,
+                run_id=run_id,
+                entry=entry_digest(entry),
+                position=json.dumps(position),
+                deletes=deletes,
+                message=message,
+                held_at=text_of(state.now()),
+            )
+        )
+
+
+def find_hold(state: State, project: str, pipeline: str) -> Hold | None:
+    """Return what a pipeline waits for, if it waits."""
+    with state.begin() as connection:
+        found = connection.execute(sa.select(holds).where(_key(project, pipeline))).first()
+    if found is None:
+        return None
+    return Hold(
+        pipeline=pipeline,
+        run_id=found.run_id,
+        entry=found.entry,
+        position=json.loads(found.position),
+        deletes=found.deletes,
+        message=found.message,
+        held_at=moment_of(found.held_at),
+    )
+
+
+def release(state: State, project: str, pipeline: str) -> None:
+    """Forget what a pipeline waited for."""
+    with state.begin() as connection:
+        connection.execute(holds.delete().where(_key(project, pipeline)))
+
+
+def _key(project: str, pipeline: str) -> sa.ColumnElement[bool]:
+    return (holds.c.project == project) & (holds.c.pipeline == pipeline)

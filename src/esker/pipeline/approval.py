@@ -1,0 +1,59 @@
+"""Decide about a batch that is held: let it happen, or go on without it."""
+
+from __future__ import annotations
+
+from esker.engine.iceberg.commit import Attempt
+from esker.errors import NoHold, PipelineBusy
+from esker.events import Listener, silent
+from esker.ledger.holds import Hold, find_hold, release
+from esker.ledger.leases import LeaseTaken, held
+from esker.ledger.run_id import new_run_id
+from esker.ledger.state import State
+from esker.load.modes.skip import Skip
+from esker.load.publish import Publisher
+from esker.load.standing import standing
+from esker.pipeline.plan import open_reader
+from esker.pipeline.result import RunResult
+from esker.pipeline.run import Start, run_pipeline
+from esker.pipeline.tables import table_of
+from esker.project import Project
+
+
+def approve(project: Project, start: Start, state: State, name: str, listen: Listener = silent) -> RunResult:
+    """Run a pipeline whose batch is held, with as many deletes allowed as were shown, or raise NoHold.
+
+    The batch is read and compared anew. If it would delete more by now, it is held again.
+    """
+    waiting = _waiting(project, state, name)
+    return run_pipeline(project, start, state, name, listen, approved=waiting.deletes)
+
+
+def reject(project: Project, start: Start, state: State, name: str) -> Hold:
+    """Move a pipeline's position past the batch that is held; its rows are not loaded. Or raise NoHold."""
+    waiting = _waiting(project, state, name)
+    table = table_of(project, project.pipeline(name))
+    try:
+        with held(state, f"{project.state_key}/{name}"):
+            engine = start()
+            engine.open_catalog(table.catalog)
+            source = open_reader(engine, name).fingerprint
+            entry, _ = standing(engine, table, name, source)
+            if not waiting.is_of(entry):
+                release(state, project.state_key, name)
+                raise NoHold(name, "Something was published since the batch was held; it counts no longer.")
+            attempt = Attempt(engine, table)
+            publisher = Publisher(engine, table, name, source, new_run_id())
+            skip = Skip((attempt.uuid, attempt.schema_id))
+            publisher.publish(skip, entry, waiting.position, before_swap=lambda: None)
+            release(state, project.state_key, name)
+    except LeaseTaken as taken:
+        raise PipelineBusy(name, taken.holder) from None
+    return waiting
+
+
+def _waiting(project: Project, state: State, name: str) -> Hold:
+    project.pipeline(name)
+    waiting = find_hold(state, project.state_key, name)
+    if waiting is None:
+        raise NoHold(name, "None of its batches is held.")
+    return waiting
