@@ -378,7 +378,6 @@ def test_row_after_a_delete_that_left_no_row(make: Callable[..., Works], lane: s
 
 
 @pytest.mark.parametrize("lane", LANES)
-@pytest.mark.xfail(strict=True, reason="not yet: a second, newer delete is not remembered")
 def test_row_between_two_deletes(make: Callable[..., Works], lane: str) -> None:
     """A row older than the newest delete of its key stays deleted."""
     works = make(lane=lane, order_by="at")

@@ -18,7 +18,7 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.lookup import Keys, look_up
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.ledger.outbox import DELETES, Place, SideTable, drain
+from esker.ledger.outbox import DELETES, Files, SideTable, drain
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column, Plain
 
@@ -75,7 +75,7 @@ class DeleteMemory:
         newest = pa.concat_tables(parts).group_by("asked").aggregate([(ORDER, "max")])
         return newest.rename_columns({f"{ORDER}_max": "forgotten"}).select(["asked", "forgotten"])
 
-    def stage(self, rows: pa.Table, changeset: int, moment: datetime, token: str) -> tuple[Place, ...]:
+    def stage(self, rows: pa.Table, changeset: int, moment: datetime, token: str) -> Files:
         """Write deletes as a file of the memory; it counts once a publish has named it.
 
         `rows` has the key columns and ORDER.
@@ -89,4 +89,4 @@ class DeleteMemory:
         names = self.opened.schema.arrow.names
         whole = pa.table([given[name] for name in names], names=names)
         staged = self.opened.write(whole, f"{changeset}-{token}")
-        return tuple((self.side.name(location), size) for location, size in staged.places)
+        return self.side.listed(changeset, staged.places)

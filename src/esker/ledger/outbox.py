@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.stage import StagedFiles
@@ -30,13 +31,15 @@ LOGGED = "esker.logged"
 _LOGGED_AT = "esker.logged.at"
 _GAPS = "esker.gaps"
 _LIMIT = 3_500
-_ENTRY = 160
+_ENTRY = 200
 """Bytes to keep free for one more entry."""
-_LISTED = 6
-"""More files than these are named in a file of their own."""
+_NAMED = 60
+"""Bytes of names in an entry; longer lists of files are written down in a file of their own."""
 _TRIES = 3
 
 Place = tuple[str, int]
+Files = tuple[Place, ...] | str
+"""Names below a side table's location with their sizes, or the name of a file that lists them."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,10 @@ class OutboxEntry:
     after: int
     """The changeset before it in the log: the one before, unless there is a gap."""
     snapshot: SnapshotId
-    changes: tuple[Place, ...] | str | None
-    """Names below the log's location with their sizes, or the name of a file that lists them; None when
-    the changeset is not logged."""
-    quarantine: tuple[Place, ...] = ()
-    deletes: tuple[Place, ...] = ()
+    changes: Files | None
+    """None when the changeset is not logged."""
+    quarantine: Files = ()
+    deletes: Files = ()
     """Deletes to be remembered."""
 
     def owes(self, name: str) -> bool:
@@ -83,9 +85,9 @@ class OutboxEntry:
             changeset=number,
             after=document.get("a", number - 1),
             snapshot=document["s"],
-            changes=_places(files) if isinstance(files, list) else files,
-            quarantine=_places(document.get("q", ())),
-            deletes=_places(document.get("d", ())),
+            changes=_files(files) if files is not None else None,
+            quarantine=_files(document.get("q", ())),
+            deletes=_files(document.get("d", ())),
         )
 
 
@@ -127,12 +129,12 @@ class SideTable:
         attempt = Attempt(engine, table)
         return cls(table, attempt.uuid, attempt.location, name)
 
-    def listed(self, changeset: int, files: Iterable[tuple[str, int]]) -> tuple[Place, ...] | str:
-        """Return files for an entry; many of them are written down in a file beside them."""
+    def listed(self, changeset: int, files: Iterable[tuple[str, int]]) -> Files:
+        """Return files for an entry; many or long names are written down in a file beside them."""
         places = tuple((self.name(location), size) for location, size in files)
-        if len(places) <= _LISTED:
+        if len(_text(places)) <= _NAMED:
             return places
-        name = f"{changeset}-{places[0][0].rpartition('/')[2]}.list"
+        name = f"{changeset}-{uuid4().hex[:8]}.list"
         write_bytes(self.place(name), json.dumps(places).encode())
         return name
 
@@ -261,11 +263,8 @@ def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, staged: Stage
 
 
 def _names(side: SideTable, entry: OutboxEntry) -> tuple[Place, ...]:
-    if side.property != LOG:
-        return entry.quarantine if side.property == QUARANTINE else entry.deletes
-    if isinstance(entry.changes, str):
-        return _places(json.loads(read_bytes(side.place(entry.changes))))
-    return entry.changes or ()
+    owed = {LOG: entry.changes, QUARANTINE: entry.quarantine, DELETES: entry.deletes}[side.property] or ()
+    return _places(json.loads(read_bytes(side.place(owed)))) if isinstance(owed, str) else owed
 
 
 def _logged(attempt: Attempt, side: SideTable) -> int:
@@ -278,6 +277,10 @@ def _logged(attempt: Attempt, side: SideTable) -> int:
         if attempt.descends(known["snapshot"], known["sequence"]) is False:
             raise SideTableForeign(str(side.id))
     return int(attempt.properties.get(LOGGED, "0"))
+
+
+def _files(files: Any) -> Files:
+    return files if isinstance(files, str) else _places(files)
 
 
 def _places(files: Iterable[Any]) -> tuple[Place, ...]:

@@ -15,7 +15,7 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.ledger.change_log import LogRun
-from esker.ledger.outbox import QUARANTINE, Place, SideTable
+from esker.ledger.outbox import QUARANTINE, Files, SideTable
 from esker.project.types import Array, Column, Plain
 
 QUARANTINE_COLUMNS = (
@@ -43,9 +43,7 @@ class Quarantine:
     def of(cls, engine: Engine, table: TableId) -> Quarantine:
         return cls(engine, SideTable.of(engine, table, QUARANTINE))
 
-    def stage(
-        self, rows: pa.Table, shared: LogRun, changeset: int, moment: datetime, token: str
-    ) -> tuple[Place, ...]:
+    def stage(self, rows: pa.Table, shared: LogRun, changeset: int, moment: datetime, token: str) -> Files:
         """Write rejected rows as files of the quarantine; they count once a publish has named them.
 
         `rows` has the columns row, origin, rules, reason and payload.
@@ -62,4 +60,4 @@ class Quarantine:
         }
         names = attempt.schema.arrow.names
         staged = attempt.write(pa.table([given[name] for name in names], names=names), f"{changeset}-{token}")
-        return tuple((self.side.name(location), size) for location, size in staged.places)
+        return self.side.listed(changeset, staged.places)

@@ -82,7 +82,7 @@ def outcome_sql(rules: KeyRules) -> str:
     """Return the expression for a row's outcome.
 
     It sees `stored` (the key has a row), `s_deleted`, `s_order`, `s_hash`, the incoming `del`, `ord`,
-    `eff`, `hash`, and `forgotten` (the order value of a remembered delete of a key without a row).
+    `eff`, `hash`, and `forgotten` (the order value of a remembered delete that no row tells of).
     """
     older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL)"
     newer = "coalesce(eff > s_order, eff IS NOT NULL AND s_order IS NULL)"
@@ -100,5 +100,16 @@ def outcome_sql(rules: KeyRules) -> str:
         WHEN del AND NOT s_deleted THEN 'delete'
         WHEN NOT del AND NOT s_deleted AND (s_hash IS NULL OR s_hash <> hash) THEN 'update'
         {touched if not rules.only_inserts else ""}
+        WHEN NOT del AND s_deleted AND forgotten IS NOT NULL AND NOT coalesce(ord > forgotten, false)
+          THEN 'stale'
         WHEN NOT del AND s_deleted AND {revived} THEN 'undelete'
         ELSE 'unchanged' END"""
+
+
+def again_sql(rules: KeyRules) -> str:
+    """Return the expression for a newer delete of a row that is marked as deleted already.
+
+    The row stays as it is; the delete is remembered, so that a row dated between the two stays deleted.
+    """
+    newer = "coalesce(eff > s_order, eff IS NOT NULL AND s_order IS NULL)"
+    return f"coalesce(del AND s_deleted AND {newer}, false)" if rules.order_by else "false"

@@ -22,8 +22,8 @@ from esker.ledger.entry import Head, LedgerEntry, Position, as_properties, read_
 from esker.ledger.outbox import (
     LOG,
     SIDES,
+    Files,
     OutboxEntry,
-    Place,
     SideTable,
     check_room,
     outbox_property,
@@ -44,11 +44,11 @@ class Made:
     commit: Callable[[Attempt, Mapping[str, str]], tuple[SnapshotId, int]]
     counts: RowCounts
     bytes: int
-    changes: tuple[Place, ...] | str | None = None
+    changes: Files | None = None
     """Staged files of the change log; None when changes are not logged."""
-    quarantine: tuple[Place, ...] = ()
+    quarantine: Files = ()
     """Staged files of the quarantine."""
-    deletes: tuple[Place, ...] = ()
+    deletes: Files = ()
     """Staged files of deletes to be remembered."""
     log: StagedFiles | None = None
     """The same files, for whoever appends them in this process."""

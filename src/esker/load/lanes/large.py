@@ -41,10 +41,20 @@ from esker.ledger.change_log import (
     LogRun,
 )
 from esker.ledger.delete_memory import DELETED_AT
-from esker.ledger.outbox import Place
+from esker.ledger.outbox import Files
 from esker.ledger.quarantine import Quarantine
 from esker.load.counts import RowCounts
-from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
+from esker.load.diff import (
+    GONE,
+    LOGGED,
+    REPLACED,
+    WRITTEN,
+    KeyRules,
+    again_sql,
+    outcome_sql,
+    stored_sql,
+    winners_sql,
+)
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.memory import Memory
 from esker.load.publish import Made
@@ -157,7 +167,7 @@ class LargeBatch:
             return counts
         data = self._write(verdicts, last_rows, f"data-{token}", winners)
         deletes = attempt.delete(doomed)
-        changes: tuple[Place, ...] | str | None = None
+        changes: Files | None = None
         logged: StagedFiles | None = None
         if self.log is not None:
             logged = self._log(self.log, verdicts, last_rows, changeset, moment, token)
@@ -256,13 +266,13 @@ class LargeBatch:
 
     def _remember(
         self, verdicts: DataFrame, last_rows: DataFrame | None, changeset: int, moment: datetime, token: str
-    ) -> tuple[Place, ...]:
+    ) -> Files:
         """Write down the deletes that no row of the table will tell of."""
         if self.rules.order_by is None:
             return ()
         keys = [quoted(name) for name in self.rules.key]
         is_new = F.col("final").isNotNull() & F.coalesce(F.col("final") > F.col("forgotten"), F.lit(True))
-        unseen = verdicts.where(F.col("file").isNull() & F.col("del") & is_new)
+        unseen = verdicts.where(((F.col("file").isNull() & F.col("del")) | F.col("again")) & is_new)
         unseen = unseen.select(F.col("winner").alias(SEQUENCE), "final")
         rows = self.rows.join(F.broadcast(unseen), SEQUENCE).select(*keys, F.col("final").alias(ORDER))
         if last_rows is not None and self.rules.deleted_column is None:
@@ -277,12 +287,12 @@ class LargeBatch:
             F.lit(moment).alias(DELETED_AT),
         )
         staged = stage(self.engine, memory.side.id, rows.coalesce(1), f"deletes-{token}")
-        return tuple((memory.side.name(location), size) for location, size in staged.places)
+        return memory.side.listed(changeset, staged.places)
 
     def _verdicts(self, stored: DataFrame, forgotten: DataFrame) -> DataFrame:
         sql = f"""
             SELECT winner, CASE WHEN winner < 0 THEN 'missing' ELSE {outcome_sql(self.rules)} END AS outcome,
-                   hash, s_hash, file, pos, del, forgotten,
+                   hash, s_hash, file, pos, del, forgotten, {again_sql(self.rules)} AS again,
                    CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
             FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.del, w.hash, s.s_hash, s.s_order,
                          w.eff, s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, f.forgotten
@@ -383,7 +393,7 @@ class LargeBatch:
             rows = rows.withColumn(name, F.lit(None).cast(_spark_type(self.engine, log.side.id, name)))
         return stage(self.engine, log.side.id, rows, f"log-{token}")
 
-    def _reject(self, changeset: int, moment: datetime, token: str) -> tuple[Place, ...]:
+    def _reject(self, changeset: int, moment: datetime, token: str) -> Files:
         assert self.quarantine is not None
         assert self.rejected is not None
         quarantine = self.quarantine()
@@ -404,7 +414,7 @@ class LargeBatch:
             F.lit(moment).alias("quarantined_at"),
         )
         staged = stage(self.engine, quarantine.side.id, rows.coalesce(1), f"rejected-{token}")
-        return tuple((quarantine.side.name(location), size) for location, size in staged.places)
+        return quarantine.side.listed(changeset, staged.places)
 
     def _sql(self, text: str, **frames: Any) -> DataFrame:
         return self.engine.spark.sql(text, None, **frames)

@@ -24,10 +24,20 @@ from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import StagedFiles
 from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW, ChangeLog, LogRun
-from esker.ledger.outbox import Place
+from esker.ledger.outbox import Files
 from esker.ledger.quarantine import Quarantine
 from esker.load.counts import RowCounts
-from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, KeyRules, outcome_sql, stored_sql, winners_sql
+from esker.load.diff import (
+    GONE,
+    LOGGED,
+    REPLACED,
+    WRITTEN,
+    KeyRules,
+    again_sql,
+    outcome_sql,
+    stored_sql,
+    winners_sql,
+)
 from esker.load.memory import Memory
 from esker.load.publish import Made
 from esker.load.row_hash import HASH_COLUMN, arrow_hash
@@ -97,13 +107,13 @@ class SmallBatch:
             data = self._write(attempt, verdicts, last_rows)
             deletes = attempt.delete(doomed)
             token = uuid4().hex[:8]
-            changes: tuple[Place, ...] | str | None = None
+            changes: Files | None = None
             logged: StagedFiles | None = None
             if self.log is not None:
                 rows = self._changes(verdicts, last_rows)
                 logged = self.log.stage(rows, self.shared, changeset, moment, token)
                 changes = self.log.side.listed(changeset, logged.places)
-            rejected: tuple[Place, ...] = ()
+            rejected: Files = ()
             if self.quarantine is not None and self.rejected is not None and counts.quarantined:
                 rejected = self.quarantine.stage(self.rejected, self.shared, changeset, moment, token)
             memory = self.memory.open().stage(remembered, changeset, moment, token) if len(remembered) else ()
@@ -205,6 +215,7 @@ class SmallBatch:
         sql = f"""
             SELECT winner, place, CASE WHEN place IS NULL THEN 'missing' ELSE {outcome_sql(rules)} END
                      AS outcome, hash, s_hash, file, pos, copies, del, forgotten,
+                   {again_sql(rules)} AS again,
                    CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
             FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.place, w.ord, w.del, w.hash,
                          CASE WHEN w.winner IS NULL THEN (SELECT max(ord) FROM winners) ELSE w.eff END AS eff,
@@ -238,11 +249,12 @@ class SmallBatch:
         if order_by is None:
             return pa.table({})
         unseen = pc.and_(pc.is_null(verdicts.column("file")), verdicts.column("del"))
+        unseen = pc.or_(pc.fill_null(unseen, False), verdicts.column("again"))
         # A delete that is remembered already need not be written down again.
         known = pc.fill_null(pc.less_equal(verdicts.column("final"), verdicts.column("forgotten")), False)
         new = pc.and_(pc.is_valid(verdicts.column("final")), pc.invert(known))
         kind = self.rows.schema.field(order_by).type
-        ignored = verdicts.filter(pc.and_(pc.fill_null(unseen, False), new))
+        ignored = verdicts.filter(pc.and_(unseen, new))
         rows = self.rows.select(keys).take(ignored.column("place"))
         orders = ignored.column("final").cast(kind)
         if self.rules.deleted_column is None and len(last_rows):
