@@ -131,7 +131,7 @@ def test_history_tells_how_runs_ended(folder: Folder) -> None:
 
 
 def test_steps_are_reported_in_order(folder: Folder) -> None:
-    """Whoever listens sees each step of each batch."""
+    """Whoever listens sees each step of each batch: first of one without keys, then of one with."""
     steps: list[Step] = []
 
     def listen(event: Event) -> None:
@@ -139,6 +139,11 @@ def test_steps_are_reported_in_order(folder: Folder) -> None:
             steps.append(event.step)
 
     folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.run(listen=listen)
+    of_keys = {Step.LOCATED, Step.WRITTEN, Step.BEFORE_LOG, Step.LOGGED}
+    assert steps == [step for step in Step if step not in of_keys]
+    steps.clear()
+    folder.change(table="shop.keyed", mode="upsert", key=["id"])
     folder.run(listen=listen)
     assert steps == list(Step)
 

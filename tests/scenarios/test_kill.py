@@ -54,7 +54,8 @@ def waiting_project(folder: Folder) -> list[tuple[int, str]]:
     return rows
 
 
-POINTS = [(step, 1) for step in Step if step is not Step.FINISHED] + [
+_OF_KEYS = (Step.LOCATED, Step.WRITTEN, Step.BEFORE_LOG, Step.LOGGED)
+POINTS = [(step, 1) for step in Step if step not in (*_OF_KEYS, Step.FINISHED)] + [
     (Step.STAGED, 2),
     (Step.BEFORE_COMMIT, 2),
     (Step.AFTER_COMMIT, 2),

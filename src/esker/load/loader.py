@@ -76,7 +76,7 @@ class Loader:
             return Loaded(made, 0, None)
         self._reached(Step.AFTER_COMMIT, f"changeset {made.changeset}")
         owed = self.settle(made.properties, {made.changeset: made.log} if made.log else None)
-        if owed is None:
+        if owed is None and self.publisher.sides:
             self._reached(Step.LOGGED)
         return Loaded(made.counts, made.bytes, made, owed)
 
