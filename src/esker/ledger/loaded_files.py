@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,14 +21,18 @@ from pyspark.sql import functions as F
 from esker.engine.compat import from_arrow, to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.lookup import Keys, look_up
 from esker.engine.iceberg.rounds import rounds
-from esker.engine.iceberg.stage import stage
+from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create, exists
 from esker.engine.session import Engine
+from esker.engine.store import can_reach
 from esker.errors import EskerError, LoadedFilesDamaged, PublishConflict
 from esker.project.types import Column, Plain
 
 _TRIES = 20
+_MOST_ROWS = 200_000
+"""So many rows are read by this process; more are compared by Spark."""
 _COLUMNS = (
     Column("pipeline", Plain("string"), required=True),
     Column("batch", Plain("string"), required=True, doc="The batch that loaded the file"),
@@ -92,6 +97,8 @@ class LoadedFiles:
         """
         if batch is None:
             return Compared(frozenset(file.path for file in listed), {})
+        if (history := self._in_memory()) is not None:
+            return _compare(self._newest(history, batch), listed)
         with explained(f'cannot read table "{self.table}"', self.engine.log):
             loaded = self._on_chain(batch).withColumn("then", F.struct("size", "modified"))
             now = from_arrow(self.engine.spark, pa.Table.from_pylist([vars(f) for f in listed], _LISTED))
@@ -110,11 +117,48 @@ class LoadedFiles:
         """Return all files of a batch and of those before it, by path, as they were loaded last."""
         if batch is None:
             return {}
+        if (history := self._in_memory()) is not None:
+            return self._newest(history, batch)
         with explained(f'cannot read table "{self.table}"', self.engine.log):
             last = F.max_by(F.struct("size", "modified"), "place").alias("last")
             found = self._on_chain(batch).groupBy("path").agg(last)
             rows = to_arrow(found.select("path", "last.size", "last.modified")).to_pylist()
         return {row["path"]: FileVersion(**row) for row in rows}
+
+    def _in_memory(self) -> pa.Table | None:
+        """Return what this pipeline has written here, read by this process; None where Spark must.
+
+        For most projects that is some files of a few thousand rows: a Spark job would take longer.
+        """
+        if not exists(self.engine, self.table):
+            return None
+        attempt = Attempt(self.engine, self.table)
+        if not can_reach(attempt.location):
+            return None
+        files = attempt.files
+        if sum(file.records for file in files.data) > _MOST_ROWS or files.has_equality_deletes:
+            return None
+        if any(file.format != "parquet" for file in files.data):
+            return None
+        key = Keys(pa.table({"pipeline": [self.pipeline]}))
+        try:
+            found, _ = look_up(files, attempt.schema, key, ["batch", "previous", "path", "size", "modified"])
+        except FileNotFoundError:
+            return None  # expired under the lookup: Spark looks again
+        return pa.concat_tables(hits.rows for hits in found) if found else None
+
+    def _newest(self, history: pa.Table, batch: str) -> dict[str, FileVersion]:
+        """Return the newest version of every file that the batches up to one have loaded."""
+        links = history.group_by(["batch", "previous"]).aggregate([])
+        chain = self._chain(links, batch)
+        place = pc.index_in(history["batch"], value_set=chain["batch"].combine_chunks())
+        counted = history.append_column("place", place).filter(pc.is_valid(place))
+        # The chain begins with the newest batch: the first version that is met is the newest.
+        newest: dict[str, FileVersion] = {}
+        columns = counted.sort_by("place").select(["path", "size", "modified"]).to_pydict()
+        for path, size, modified in zip(*columns.values(), strict=True):
+            newest.setdefault(path, FileVersion(path, size, modified))
+        return newest
 
     def _on_chain(self, batch: str) -> DataFrame:
         """Return the rows of the batches that count, with their batch's place in the chain."""
@@ -126,10 +170,8 @@ class LoadedFiles:
 
     def record(self, files: Iterable[FileVersion], *, batch: str, previous: str | None, run: str) -> None:
         """Write down the files of a batch. It counts once the ledger names the batch."""
-        create(
-            self.engine,
-            NewTable(self.table, _COLUMNS, (), TABLE_DEFAULTS),
-        )
+        if not exists(self.engine, self.table):
+            create(self.engine, NewTable(self.table, _COLUMNS, (), TABLE_DEFAULTS))
         now = datetime.now(UTC)
         rows = [
             {
@@ -144,8 +186,7 @@ class LoadedFiles:
             }
             for file in files
         ]
-        frame = from_arrow(self.engine.spark, pa.Table.from_pylist(rows, schema=_ARROW)).coalesce(1)
-        staged = stage(self.engine, self.table, frame, f"files-{batch}")
+        staged = self._stage(pa.Table.from_pylist(rows, schema=_ARROW), batch)
         failure: SwapFailed | None = None
         for may_try in rounds(_TRIES):
             try:
@@ -169,6 +210,13 @@ class LoadedFiles:
                 return
         raise PublishConflict(str(self.table), _TRIES, str(failure))
 
+    def _stage(self, rows: pa.Table, batch: str) -> StagedFiles:
+        attempt = Attempt(self.engine, self.table)
+        if can_reach(attempt.location) and attempt.schema.arrow.names == _ARROW.names:
+            return attempt.write(rows, f"files-{uuid4()}")
+        frame = from_arrow(self.engine.spark, rows).coalesce(1)
+        return stage(self.engine, self.table, frame, f"files-{batch}")
+
     def _chain(self, links: pa.Table, batch: str) -> pa.Table:
         """Return the batches that count, each with its place: higher is newer."""
         batches, previous = links["batch"].combine_chunks(), links["previous"].combine_chunks()
@@ -184,3 +232,9 @@ class LoadedFiles:
             name, at = previous[at].as_py(), before[at]
         places = pa.array(range(len(chain), 0, -1), pa.int64())
         return pa.table({"batch": batches.take(pa.array(chain)), "place": places})
+
+
+def _compare(known: Mapping[str, FileVersion], listed: Sequence[FileVersion]) -> Compared:
+    fresh = frozenset(file.path for file in listed if file.path not in known)
+    changed = {f.path: known[f.path] for f in listed if f.path not in fresh and known[f.path] != f}
+    return Compared(fresh, changed)
