@@ -1,0 +1,68 @@
+"""Modes whose batch is all there is, and those that swap instead of comparing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+MakeFolder = Callable[..., Folder]
+
+
+def deliver(folder: Folder, name: str, rows: list[tuple[int, str]]) -> None:
+    """Put one file into the place of all others."""
+    for old in (folder.path / "landing").iterdir():
+        old.unlink()
+    folder.write_csv(f"landing/{name}.csv", ["id", "v"], rows)
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+@pytest.mark.parametrize("deletes", ["soft", "hard"])
+def test_sync_makes_the_table_what_the_source_is(make_folder: MakeFolder, lane: str, deletes: str) -> None:
+    """A key that the source lacks is deleted and counted apart; the change log says so."""
+    pipeline: dict[str, Any] = Folder.files_pipeline(
+        mode="sync", key=["id"], lane=lane, deletes=deletes, guard={"max_delete": "50%"}
+    )
+    folder = make_folder(pipelines={"sales": pipeline})
+    deliver(folder, "a", [(1, "a"), (2, "b"), (3, "c")])
+    folder.run()
+    deliver(folder, "b", [(1, "a"), (2, "x")])
+    counts = folder.run().rows
+    assert (counts.read, counts.unchanged, counts.updated, counts.missing) == (2, 1, 1, 1)
+    rows = folder.rows("shop.sales", *(["id", "v", "deleted"] if deletes == "soft" else ["id", "v"]))
+    if deletes == "soft":
+        assert rows == [(1, "a", False), (2, "x", False), (3, "c", True)]
+    else:
+        assert rows == [(1, "a"), (2, "x")]
+    log = folder.rows("shop.sales__changes", "_esker_changeset", "_esker_op", "id", "v")
+    assert [row for row in log if row[0] == 2] == [(2, "delete", 3, "c"), (2, "update", 2, "x")]
+
+
+def test_replace_holds_all_files_and_nothing_else(make_folder: MakeFolder) -> None:
+    """A file that came, and one that went, make another whole; without either nothing is done."""
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(mode="replace")})
+    folder.write_csv("landing/a.csv", ["id", "v"], [(1, "a"), (2, "b")])
+    folder.run()
+    assert folder.open().plan(["sales"])[0].is_empty
+    folder.write_csv("landing/b.csv", ["id", "v"], [(3, "c")])
+    folder.run()
+    assert folder.rows() == [(1, "a"), (2, "b"), (3, "c")]
+    (folder.path / "landing/a.csv").unlink()
+    folder.run()
+    assert folder.rows() == [(3, "c")]
+
+
+def test_replace_partitions_leaves_the_others(make_folder: MakeFolder) -> None:
+    """Only the partitions that the batch has rows for are swapped."""
+    pipeline = Folder.files_pipeline(mode="replace_partitions", partition_by=["v"])
+    folder = make_folder(pipelines={"sales": pipeline})
+    folder.write_csv("landing/a.csv", ["id", "v"], [(1, "a"), (2, "a"), (3, "b")])
+    folder.run()
+    folder.write_csv("landing/b.csv", ["id", "v"], [(9, "a"), (10, "c")])
+    folder.run()
+    assert folder.rows() == [(10, "c"), (3, "b"), (9, "a")]
