@@ -105,6 +105,8 @@ def explained(what: str, log: Path, *, master: str = "", reads_source: bool = Fa
     try:
         yield
     except JvmFailure as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from None
         raise explain(error, log, what=what, master=master, reads_source=reads_source) from error
 
 
@@ -123,3 +125,15 @@ def _stopped(what: str, master: str, log: Path) -> EskerError:
 def _path(text: str) -> str:
     found = re.search(r"(?:file:)?(/[^\s:'\"]+)", text)
     return found[1] if found else "of the project"
+
+
+def _interrupted(error: BaseException) -> bool:
+    """True when the error arose while Ctrl-C was on its way up.
+
+    Py4J closes the connection of the call that was broken, so what `finally` still asks of Java may
+    fail. That failure must not hide what really happened.
+    """
+    context = error.__context__
+    while context is not None and not isinstance(context, KeyboardInterrupt):
+        context = context.__context__
+    return context is not None
