@@ -306,7 +306,7 @@ def test_stop_before_a_delete_is_remembered(make: Callable[..., Works]) -> None:
 
 def test_many_files_of_one_changeset(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """More files than the outbox names are listed in a file beside them; none is lost."""
-    monkeypatch.setattr("esker.ledger.outbox._NAMED", 0)
+    monkeypatch.setattr("esker.ledger.side_table._NAMED", 0)
     with pytest.raises(Stopped):
         works.load([{"id": 2, "at": 1, "title": "b"}], at(Step.AFTER_COMMIT, stop))
     [entry] = works.outbox()

@@ -7,16 +7,12 @@ delete: the last row), so they say the same whatever happened to the table since
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from typing import Any, Self
 
-import pyarrow as pa
-
-from esker.engine.iceberg.commit import Attempt
-from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.ledger.outbox import LOG, SideTable, look_at
+from esker.ledger.outbox import look_at
+from esker.ledger.side_table import LOG, OpenSide, Stamp
 from esker.project.types import Column, Plain
 
 CHANGESET = "_esker_changeset"
@@ -51,58 +47,26 @@ def log_columns(columns: Sequence[Column], order_by: str | None) -> tuple[Column
     return (*own, *(Column(column.name, column.type, doc=column.doc) for column in columns))
 
 
-@dataclass(frozen=True)
-class LogRun:
-    """What all log rows of one batch share."""
+class ChangeLog(OpenSide):
+    """The change log of one table.
 
-    pipeline: str
-    run: str
-    batch: str
+    Rows that are staged have the table's columns, and OP, HASH_BEFORE, HASH_AFTER, ROW, ORDER.
+    """
 
-
-@dataclass(frozen=True)
-class ChangeLog:
-    """The change log of one table, as a place to stage the changes of a batch."""
-
-    side: SideTable
-    _opened: Attempt
+    property = LOG
 
     @classmethod
-    def of(cls, engine: Engine, table: TableId) -> ChangeLog:
-        """Look at a change log, or raise SideTableForeign if it was rolled back."""
-        opened = Attempt(engine, table)
-        side = SideTable(table, opened.uuid, opened.location, LOG)
-        look_at(side, opened)
-        return cls(side, opened)
+    def of(cls, engine: Engine, table: TableId) -> Self:
+        """Open a change log, or raise SideTableForeign if it was rolled back."""
+        log = super().of(engine, table)
+        look_at(log.side, log.opened)
+        return log
 
-    @property
-    def names(self) -> list[str]:
-        """The log's columns."""
-        names: list[str] = self._opened.schema.arrow.names
-        return names
-
-    def stage(
-        self, rows: pa.Table, shared: LogRun, changeset: int, moment: datetime, token: str
-    ) -> StagedFiles:
-        """Write change rows as files of the log; they count once a publish has named them.
-
-        `rows` has the table's columns, and OP, HASH_BEFORE, HASH_AFTER, ROW, ORDER.
-        """
-        count = len(rows)
-        constant = {
-            CHANGESET: pa.repeat(pa.scalar(changeset, pa.int64()), count),
-            PIPELINE: pa.repeat(pa.scalar(shared.pipeline), count),
-            RUN: pa.repeat(pa.scalar(shared.run), count),
-            BATCH: pa.repeat(pa.scalar(shared.batch), count),
-            COMMITTED_AT: pa.repeat(pa.scalar(moment, pa.timestamp("us", tz="UTC")), count),
+    def shared(self, stamp: Stamp) -> dict[str, Any]:
+        return {
+            CHANGESET: stamp.changeset,
+            PIPELINE: stamp.pipeline,
+            RUN: stamp.run,
+            BATCH: stamp.batch,
+            COMMITTED_AT: stamp.moment,
         }
-        columns = []
-        for field in self._opened.schema.arrow:
-            if field.name in constant:
-                columns.append(constant[field.name])
-            elif field.name in rows.column_names:
-                columns.append(rows.column(field.name))
-            else:
-                columns.append(pa.nulls(count, field.type))
-        whole = pa.table(columns, names=self.names)
-        return self._opened.write(whole, f"{changeset}-{token}")

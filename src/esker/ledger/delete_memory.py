@@ -8,22 +8,21 @@ and order value are kept here, for a while. It is filled from the outbox, like t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.lookup import Keys, look_up
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.ledger.outbox import DELETES, Files, SideTable, drain
+from esker.ledger.change_log import CHANGESET, ORDER
+from esker.ledger.outbox import drain
+from esker.ledger.side_table import DELETES, OpenSide, SideTable, Stamp
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column, Plain
 
-CHANGESET = "_esker_changeset"
-ORDER = "_esker_order"
 DELETED_AT = "_esker_deleted_at"
 
 
@@ -39,20 +38,16 @@ def memory_columns(columns: tuple[Column, ...], pipeline: Pipeline) -> tuple[Col
     )
 
 
-@dataclass(frozen=True)
-class DeleteMemory:
-    """The memory of one table's deletes."""
+class DeleteMemory(OpenSide):
+    """The memory of one table's deletes. Rows that are staged have the key columns and ORDER."""
 
-    side: SideTable
-    opened: Attempt
+    property = DELETES
 
-    @classmethod
-    def of(cls, engine: Engine, table: TableId) -> DeleteMemory:
-        opened = Attempt(engine, table)
-        return cls(SideTable(table, opened.uuid, opened.location, DELETES), opened)
+    def shared(self, stamp: Stamp) -> dict[str, Any]:
+        return {CHANGESET: stamp.changeset, DELETED_AT: stamp.moment}
 
     @classmethod
-    def known(cls, engine: Engine, table: TableId, properties: Mapping[str, str]) -> DeleteMemory | None:
+    def known(cls, engine: Engine, table: TableId, properties: Mapping[str, str]) -> Self | None:
         """Return the memory that a table names, if it names one, with all that it owes appended."""
         side = SideTable.registered(properties, DELETES, table.catalog)
         if side is None:
@@ -74,19 +69,3 @@ class DeleteMemory:
             return pa.table({"asked": pa.array([], pa.int64()), "forgotten": pa.array([], kind)})
         newest = pa.concat_tables(parts).group_by("asked").aggregate([(ORDER, "max")])
         return newest.rename_columns({f"{ORDER}_max": "forgotten"}).select(["asked", "forgotten"])
-
-    def stage(self, rows: pa.Table, changeset: int, moment: datetime, token: str) -> Files:
-        """Write deletes as a file of the memory; it counts once a publish has named it.
-
-        `rows` has the key columns and ORDER.
-        """
-        count = len(rows)
-        given = {
-            **{name: rows.column(name) for name in rows.column_names},
-            CHANGESET: pa.repeat(pa.scalar(changeset, pa.int64()), count),
-            DELETED_AT: pa.repeat(pa.scalar(moment, pa.timestamp("us", tz="UTC")), count),
-        }
-        names = self.opened.schema.arrow.names
-        whole = pa.table([given[name] for name in names], names=names)
-        staged = self.opened.write(whole, f"{changeset}-{token}")
-        return self.side.listed(changeset, staged.places)

@@ -11,21 +11,25 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
-from esker.engine.store import exists, read_bytes, write_bytes
+from esker.engine.store import exists
 from esker.errors import LogAhead, LogGap, OutboxFull, SideTableForeign, SideTableLost
 from esker.ledger.entry import read_head
+from esker.ledger.side_table import (
+    DELETES,
+    LOG,
+    QUARANTINE,
+    SIDES,
+    Files,
+    SideTable,
+    as_places,
+    as_text,
+)
 
-LOG = "esker.log"
-QUARANTINE = "esker.quarantine"
-DELETES = "esker.deletes"
-SIDES = (LOG, QUARANTINE, DELETES)
-"""Properties by which a table names the tables that are filled from its outbox."""
 OUTBOX = "esker.outbox"
 LOGGED = "esker.logged"
 _LOGGED_AT = "esker.logged.at"
@@ -33,13 +37,9 @@ _GAPS = "esker.gaps"
 _LIMIT = 3_500
 _ENTRY = 200
 """Bytes to keep free for one more entry."""
-_NAMED = 60
-"""Bytes of names in an entry; longer lists of files are written down in a file of their own."""
 _TRIES = 3
-
-Place = tuple[str, int]
-Files = tuple[Place, ...] | str
-"""Names below a side table's location with their sizes, or the name of a file that lists them."""
+_SHORT = {LOG: "f", QUARANTINE: "q", DELETES: "d"}
+"""How an entry calls side tables: there is little room."""
 
 
 @dataclass(frozen=True)
@@ -50,93 +50,25 @@ class OutboxEntry:
     after: int
     """The changeset before it in the log: the one before, unless there is a gap."""
     snapshot: SnapshotId
-    changes: Files | None
-    """None when the changeset is not logged."""
-    quarantine: Files = ()
-    deletes: Files = ()
-    """Deletes to be remembered."""
-
-    def owes(self, name: str) -> bool:
-        """Tell whether it has something for a side table."""
-        match name:
-            case "esker.log":
-                return self.changes is not None
-            case "esker.quarantine":
-                return bool(self.quarantine)
-        return bool(self.deletes)
+    owed: Mapping[str, Files]
+    """By the property that names a side table; a changeset without changes owes the log no files."""
 
     def as_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"n": self.changeset, "s": self.snapshot}
-        if self.changes is not None:
-            document["f"] = self.changes
         if self.after != self.changeset - 1:
             document["a"] = self.after
-        if self.quarantine:
-            document["q"] = self.quarantine
-        if self.deletes:
-            document["d"] = self.deletes
-        return document
+        return document | {_SHORT[name]: files for name, files in self.owed.items()}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> OutboxEntry:
         number = document["n"]
-        files = document.get("f")
+        owed = {name: document[short] for name, short in _SHORT.items() if short in document}
         return cls(
             changeset=number,
             after=document.get("a", number - 1),
             snapshot=document["s"],
-            changes=_files(files) if files is not None else None,
-            quarantine=_files(document.get("q", ())),
-            deletes=_files(document.get("d", ())),
+            owed={n: files if isinstance(files, str) else as_places(files) for n, files in owed.items()},
         )
-
-
-@dataclass(frozen=True)
-class SideTable:
-    """A table that is filled from the outbox: the change log, or the quarantine."""
-
-    id: TableId
-    uuid: str
-    location: str
-    property: str
-    """Where the table names it: `esker.log`, `esker.quarantine`."""
-
-    def place(self, name: str) -> str:
-        """Return the location of one of its files."""
-        return f"{self.location}/data/{name}"
-
-    def name(self, location: str) -> str:
-        """Return the name of one of its files. Writers spell one location in several ways."""
-        return location.rpartition("/")[2]
-
-    def registration(self) -> dict[str, str]:
-        """Return the property by which the table knows it."""
-        known = {"table": self.id.name, "uuid": self.uuid, "location": self.location}
-        return {self.property: json.dumps(known, sort_keys=True, separators=(",", ":"))}
-
-    @classmethod
-    def registered(cls, properties: Mapping[str, str], name: str, catalog: str) -> SideTable | None:
-        """Return the side table that a table names, if it names one."""
-        text = properties.get(name)
-        if text is None:
-            return None
-        known = json.loads(text)
-        return cls(TableId(catalog, known["table"]), known["uuid"], known["location"], name)
-
-    @classmethod
-    def of(cls, engine: Engine, table: TableId, name: str) -> SideTable:
-        """Look at a side table."""
-        attempt = Attempt(engine, table)
-        return cls(table, attempt.uuid, attempt.location, name)
-
-    def listed(self, changeset: int, files: Iterable[tuple[str, int]]) -> Files:
-        """Return files for an entry; many or long names are written down in a file beside them."""
-        places = tuple((self.name(location), size) for location, size in files)
-        if len(_text(places)) <= _NAMED:
-            return places
-        name = f"{changeset}-{uuid4().hex[:8]}.list"
-        write_bytes(self.place(name), json.dumps(places).encode())
-        return name
 
 
 def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
@@ -147,19 +79,19 @@ def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
 def lag(properties: Mapping[str, str], logged: int) -> int:
     """Return how many changesets wait to be logged."""
     entries = read_outbox(properties)
-    return sum(entry.changes is not None and entry.changeset > logged for entry in entries)
+    return sum(LOG in entry.owed and entry.changeset > logged for entry in entries)
 
 
 def check_room(table: str, entries: Iterable[OutboxEntry]) -> None:
     """Raise OutboxFull unless one more entry fits."""
     waiting = [entry.as_json() for entry in entries]
-    if len(_text(waiting)) + _ENTRY > _LIMIT:
+    if len(as_text(waiting)) + _ENTRY > _LIMIT:
         raise OutboxFull(table, len(waiting))
 
 
 def outbox_property(entries: Iterable[OutboxEntry]) -> dict[str, str]:
     """Return the property that holds an outbox."""
-    return {OUTBOX: _text([entry.as_json() for entry in entries])}
+    return {OUTBOX: as_text([entry.as_json() for entry in entries])}
 
 
 def drain(
@@ -185,7 +117,7 @@ def drain(
         side = SideTable.registered(properties, name, table.catalog)
         if side is None:
             continue
-        own = [entry for entry in entries if entry.owes(name)]
+        own = [entry for entry in entries if name in entry.owed]
         known = _reached.get(side.uuid)
         if known is None or any(entry.changeset > known for entry in own):
             known = _drain_into(engine, side, own, ready if name == LOG and ready else {}, before)
@@ -242,7 +174,7 @@ def _drain_into(
 
 
 def _adopt(attempt: Attempt, side: SideTable, entry: OutboxEntry) -> StagedFiles:
-    names = _names(side, entry)
+    names = side.places(entry.owed[side.property])
     for name, _ in names:
         if not exists(side.place(name)):
             raise SideTableLost(
@@ -255,16 +187,11 @@ def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, staged: Stage
     summary = {"esker.changeset": str(entry.changeset), "esker.snapshot": str(entry.snapshot)}
     snapshot, sequence = attempt.append(staged, summary)
     at = {"snapshot": snapshot, "sequence": sequence}
-    properties = {LOGGED: str(entry.changeset), _LOGGED_AT: _text(at)}
+    properties = {LOGGED: str(entry.changeset), _LOGGED_AT: as_text(at)}
     if side.property == LOG and entry.after != entry.changeset - 1:
         gaps = json.loads(attempt.properties.get(_GAPS, "[]"))
-        properties[_GAPS] = _text([*gaps, [have + 1, entry.changeset - 1]])
+        properties[_GAPS] = as_text([*gaps, [have + 1, entry.changeset - 1]])
     attempt.set(properties)
-
-
-def _names(side: SideTable, entry: OutboxEntry) -> tuple[Place, ...]:
-    owed = {LOG: entry.changes, QUARANTINE: entry.quarantine, DELETES: entry.deletes}[side.property] or ()
-    return _places(json.loads(read_bytes(side.place(owed)))) if isinstance(owed, str) else owed
 
 
 def _logged(attempt: Attempt, side: SideTable) -> int:
@@ -277,15 +204,3 @@ def _logged(attempt: Attempt, side: SideTable) -> int:
         if attempt.descends(known["snapshot"], known["sequence"]) is False:
             raise SideTableForeign(str(side.id))
     return int(attempt.properties.get(LOGGED, "0"))
-
-
-def _files(files: Any) -> Files:
-    return files if isinstance(files, str) else _places(files)
-
-
-def _places(files: Iterable[Any]) -> tuple[Place, ...]:
-    return tuple((str(name), int(size)) for name, size in files)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -6,16 +6,9 @@ came with was published.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
-import pyarrow as pa
-
-from esker.engine.iceberg.commit import Attempt
-from esker.engine.iceberg.table import TableId
-from esker.engine.session import Engine
-from esker.ledger.change_log import LogRun
-from esker.ledger.outbox import QUARANTINE, Files, SideTable
+from esker.ledger.side_table import QUARANTINE, OpenSide, Stamp
 from esker.project.types import Array, Column, Plain
 
 QUARANTINE_COLUMNS = (
@@ -32,32 +25,16 @@ QUARANTINE_COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Quarantine:
-    """The quarantine of one table, as a place to stage the rejected rows of a batch."""
+class Quarantine(OpenSide):
+    """The quarantine of one table. Rows that are staged have row, origin, rules, reason and payload."""
 
-    engine: Engine
-    side: SideTable
+    property = QUARANTINE
 
-    @classmethod
-    def of(cls, engine: Engine, table: TableId) -> Quarantine:
-        return cls(engine, SideTable.of(engine, table, QUARANTINE))
-
-    def stage(self, rows: pa.Table, shared: LogRun, changeset: int, moment: datetime, token: str) -> Files:
-        """Write rejected rows as files of the quarantine; they count once a publish has named them.
-
-        `rows` has the columns row, origin, rules, reason and payload.
-        """
-        attempt = Attempt(self.engine, self.side.id)
-        count = len(rows)
-        given = {
-            "changeset": pa.repeat(pa.scalar(changeset, pa.int64()), count),
-            "pipeline": pa.repeat(pa.scalar(shared.pipeline), count),
-            "run": pa.repeat(pa.scalar(shared.run), count),
-            "batch": pa.repeat(pa.scalar(shared.batch), count),
-            "quarantined_at": pa.repeat(pa.scalar(moment, pa.timestamp("us", tz="UTC")), count),
-            **{name: rows.column(name) for name in rows.column_names},
+    def shared(self, stamp: Stamp) -> dict[str, Any]:
+        return {
+            "changeset": stamp.changeset,
+            "pipeline": stamp.pipeline,
+            "run": stamp.run,
+            "batch": stamp.batch,
+            "quarantined_at": stamp.moment,
         }
-        names = attempt.schema.arrow.names
-        staged = attempt.write(pa.table([given[name] for name in names], names=names), f"{changeset}-{token}")
-        return self.side.listed(changeset, staged.places)

@@ -21,8 +21,10 @@ from esker.engine.session import Engine
 from esker.errors import BadRows
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog
-from esker.ledger.delete_memory import DeleteMemory
 from esker.ledger.quarantine import Quarantine
+from esker.load.counts import RowCounts
+from esker.load.memory import Memory
+from esker.load.publish import Change
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column
 from esker.sources import MALFORMED, ORIGIN
@@ -68,12 +70,26 @@ class Loading:
     log: ChangeLog | None = None
     quarantine: Callable[[], Quarantine] | None = None
     """Opens the quarantine, and makes it when there is none."""
-    memory: Callable[[], DeleteMemory] | None = None
-    """Opens the memory of deletes, and makes it when there is none."""
+    memory: Memory | None = None
     approved: int = 0
     """So many deletes have been approved by a person."""
     reached: Callable[[Step], None] = lambda step: None
     connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: _duckdb().cursor())
+
+
+@dataclass(frozen=True)
+class StagedRows(Change):
+    """Rows that are staged as files of the table, whatever the table holds. Modes say how they enter it."""
+
+    files: StagedFiles
+
+    @property
+    def columns(self) -> tuple[str, int]:
+        return self.files.table_uuid, self.files.schema_id
+
+    @property
+    def counts(self) -> RowCounts:
+        return RowCounts(read=self.files.rows, inserted=self.files.rows)
 
 
 def stage_rows(loading: Loading, batch: Batch) -> StagedFiles:

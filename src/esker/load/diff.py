@@ -22,6 +22,8 @@ LOGGED: tuple[Outcome, ...] = ("insert", "update", "undelete", *GONE)
 REPLACED: tuple[Outcome, ...] = ("update", "undelete", "touch", *GONE)
 """Outcomes that take the stored row away, or put another one in its place."""
 
+_NEWER = "coalesce(eff > s_order, eff IS NOT NULL AND s_order IS NULL)"
+
 
 @dataclass(frozen=True)
 class KeyRules:
@@ -60,35 +62,53 @@ def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...]) -> str
           SELECT *, row_number() OVER (
             PARTITION BY {keys} ORDER BY eff DESC NULLS LAST, {latest}) AS version
           FROM (SELECT *, CASE WHEN del AND ord IS NULL THEN max(ord) OVER () ELSE ord END AS eff
-                FROM {incoming}) AS dated) AS versiond
+                FROM {incoming}) AS dated) AS versions
         WHERE version = 1"""
 
 
-def stored_sql(stored: str) -> str:
-    """Return a query for the version of each key that counts, and how many live rows the key has.
+def verdicts_sql(rules: KeyRules, winners: str, stored: str, forgotten: str) -> str:
+    """Return a query for what happens to each row of a batch, beside the stored version that it meets.
 
-    `stored` has columns `winner` (the row that it meets), `s_deleted`, `s_order`, `s_hash`, `file`, `pos`.
+    `winners` has columns `winner` (a number from 0), `ord`, `eff`, `del`, `hash`. `stored` has `winner`
+    (whose key a stored row has; below 0 where a complete batch lacks the key), `s_deleted`, `s_order`,
+    `s_hash`, `file`, `pos`. `forgotten` has the order value of a remembered delete of `asked`, a winner.
+
+    `final` is the order value that the row has afterwards: a late delete keeps the stored one, and a
+    key that is missing goes as late as the newest row of the batch says.
     """
+    join = "FULL" if rules.is_complete else "LEFT"
+    return f"""
+        SELECT winner, CASE WHEN winner < 0 THEN 'missing' ELSE {_outcome_sql(rules)} END AS outcome,
+               hash, s_hash, file, pos, del, forgotten, {_again_sql(rules)} AS again,
+               CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
+        FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.del, w.hash, s.s_hash, s.s_order,
+                     CASE WHEN w.winner IS NULL THEN (SELECT max(ord) FROM {winners}) ELSE w.eff END AS eff,
+                     s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, f.forgotten
+              FROM {winners} AS w
+              {join} JOIN ({_stored_sql(stored)}) AS s ON s.winner = w.winner
+              LEFT JOIN {forgotten} AS f ON f.asked = w.winner) AS compared
+        WHERE winner >= 0 OR NOT s_deleted"""
+
+
+def _stored_sql(stored: str) -> str:
+    """Return a query for the version that counts, where somebody left several rows of one key."""
     return f"""
         SELECT * FROM (
           SELECT *, row_number() OVER (
-            PARTITION BY winner ORDER BY s_deleted, s_order DESC NULLS LAST, file DESC, pos DESC) AS version,
-            count(*) OVER (PARTITION BY winner) AS copies
+            PARTITION BY winner ORDER BY s_deleted, s_order DESC NULLS LAST, file DESC, pos DESC) AS version
           FROM {stored}) AS versions
         WHERE version = 1"""
 
 
-def outcome_sql(rules: KeyRules) -> str:
+def _outcome_sql(rules: KeyRules) -> str:
     """Return the expression for a row's outcome.
 
     It sees `stored` (the key has a row), `s_deleted`, `s_order`, `s_hash`, the incoming `del`, `ord`,
     `eff`, `hash`, and `forgotten` (the order value of a remembered delete that no row tells of).
     """
-    older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL)"
-    newer = "coalesce(eff > s_order, eff IS NOT NULL AND s_order IS NULL)"
-    if not rules.order_by:
-        older, newer = "false", "false"
-    revived = newer if rules.order_by else "true"
+    older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL)" if rules.order_by else "false"
+    newer = _NEWER if rules.order_by else "false"
+    revived = _NEWER if rules.order_by else "true"
     known = "WHEN stored THEN 'ignored'" if rules.only_inserts else ""
     touched = f"WHEN NOT s_deleted AND {newer} THEN 'touch'" if rules.touches else ""
     return f"""CASE
@@ -99,17 +119,16 @@ def outcome_sql(rules: KeyRules) -> str:
         WHEN {older} AND NOT (del AND ord IS NULL) THEN 'stale'
         WHEN del AND NOT s_deleted THEN 'delete'
         WHEN NOT del AND NOT s_deleted AND (s_hash IS NULL OR s_hash <> hash) THEN 'update'
-        {touched if not rules.only_inserts else ""}
+        {touched}
         WHEN NOT del AND s_deleted AND forgotten IS NOT NULL AND NOT coalesce(ord > forgotten, false)
           THEN 'stale'
         WHEN NOT del AND s_deleted AND {revived} THEN 'undelete'
         ELSE 'unchanged' END"""
 
 
-def again_sql(rules: KeyRules) -> str:
+def _again_sql(rules: KeyRules) -> str:
     """Return the expression for a newer delete of a row that is marked as deleted already.
 
     The row stays as it is; the delete is remembered, so that a row dated between the two stays deleted.
     """
-    newer = "coalesce(eff > s_order, eff IS NOT NULL AND s_order IS NULL)"
-    return f"coalesce(del AND s_deleted AND {newer}, false)" if rules.order_by else "false"
+    return f"coalesce(del AND s_deleted AND {_NEWER}, false)" if rules.order_by else "false"

@@ -7,9 +7,9 @@ answers, also when it does not answer: the ledger is read again before anything 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 from uuid import uuid4
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
@@ -19,16 +19,8 @@ from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
 from esker.errors import EskerError, Fenced, PublishConflict, PublishUnknown, SchemaMoved, SideTableForeign
 from esker.ledger.entry import Head, LedgerEntry, Position, as_properties, read_entry, read_head
-from esker.ledger.outbox import (
-    LOG,
-    SIDES,
-    Files,
-    OutboxEntry,
-    SideTable,
-    check_room,
-    outbox_property,
-    read_outbox,
-)
+from esker.ledger.outbox import OutboxEntry, check_room, outbox_property, read_outbox
+from esker.ledger.side_table import LOG, Files, SideTable
 from esker.load.counts import RowCounts
 from esker.load.standing import check_descent
 
@@ -44,32 +36,31 @@ class Made:
     commit: Callable[[Attempt, Mapping[str, str]], tuple[SnapshotId, int]]
     counts: RowCounts
     bytes: int
-    changes: Files | None = None
-    """Staged files of the change log; None when changes are not logged."""
-    quarantine: Files = ()
-    """Staged files of the quarantine."""
-    deletes: Files = ()
-    """Staged files of deletes to be remembered."""
+    owed: Mapping[str, Files] = field(default_factory=dict)
+    """Staged files for side tables, by the property that names each."""
     log: StagedFiles | None = None
-    """The same files, for whoever appends them in this process."""
+    """Those of the change log, for whoever appends them in this process."""
     is_change: bool = True
     """False for a batch that only moves the position: it gets no changeset number."""
 
 
-class Change(Protocol):
+class Change(ABC):
     """A batch on its way. It is made ready for each attempt anew, until one lands."""
 
     @property
+    @abstractmethod
     def columns(self) -> tuple[str, int]:
         """Uuid and schema id of the table that its rows were prepared for."""
 
-    def first_attempt(self) -> Attempt | None:
-        """Return an attempt that is open already, once."""
-
+    @abstractmethod
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         """Write what the attempt shall commit; only counts when there is nothing to commit."""
 
-    def release(self) -> None:
+    def first_attempt(self) -> Attempt | None:
+        """Return an attempt that is open already, once."""
+        return None
+
+    def release(self) -> None:  # noqa: B027
         """Give back what was kept for further attempts."""
 
 
@@ -210,7 +201,7 @@ class Publisher:
         entries = tuple(
             entry
             for entry in read_outbox(properties)
-            if any(entry.owes(name) and entry.changeset > self.logged.get(name, -1) for name in SIDES)
+            if any(entry.changeset > self.logged.get(name, -1) for name in entry.owed)
         )
         if self.sides:
             check_room(str(self.table), entries)
@@ -257,11 +248,10 @@ class Publisher:
         """Return the properties that say what this publish owes to the side tables."""
         properties: dict[str, str] = {}
         # Also what is logged already: another run may have gone further than this one has seen.
-        known = (entry for entry in read_outbox(attempt.properties) if entry.changes is not None)
+        known = (entry for entry in read_outbox(attempt.properties) if LOG in entry.owed)
         after = max(self.logged.get(LOG, 0), *(entry.changeset for entry in known), 0)
-        entry = OutboxEntry(changeset, after, snapshot, made.changes, made.quarantine, made.deletes)
-        if made.is_change and any(entry.owes(name) for name in SIDES):
-            outbox = (*outbox, entry)
+        if made.is_change and made.owed:
+            outbox = (*outbox, OutboxEntry(changeset, after, snapshot, made.owed))
             for side in self.sides.values():
                 properties |= side.registration()
             # A publish without a change leaves the outbox: its last entry tells where the log ends.

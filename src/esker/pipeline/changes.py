@@ -16,7 +16,8 @@ from esker.engine.iceberg.table import TableId, find_table
 from esker.engine.session import Engine
 from esker.errors import NoChangeLog, UnknownPoint
 from esker.ledger.change_log import CHANGESET, COMMITTED_AT, ROW
-from esker.ledger.outbox import LOG, SideTable, drain
+from esker.ledger.outbox import drain
+from esker.ledger.side_table import LOG, SideTable
 from esker.pipeline.show import as_mapping
 
 Point = int | str | datetime

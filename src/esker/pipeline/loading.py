@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create
 from esker.engine.session import Engine
 from esker.events import Listener, Reached
 from esker.ledger.change_log import ChangeLog
 from esker.ledger.delete_memory import DeleteMemory, memory_columns
-from esker.ledger.outbox import DELETES, LOG, QUARANTINE
 from esker.ledger.quarantine import QUARANTINE_COLUMNS, Quarantine
+from esker.ledger.side_table import LOG, OpenSide
 from esker.load.batch import Loading
 from esker.load.loader import Loader, Mode
+from esker.load.memory import Memory
 from esker.load.modes.append import Append
 from esker.load.modes.keyed import Keyed
 from esker.load.modes.replace import Replace
@@ -21,6 +23,8 @@ from esker.pipeline.tables import deletes_of, log_of, quarantine_of
 from esker.project.pipelines import KEYED
 from esker.project.types import Column
 from esker.sources import Reader
+
+_Side = TypeVar("_Side", bound=OpenSide)
 
 
 def open_loader(
@@ -51,25 +55,22 @@ def open_loader(
         log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
         publisher.sides[LOG] = log.side
         loading = replace(loading, log=log)
+    quarantine = quarantine_of(engine.project, publisher.table)
+    deletes = deletes_of(engine.project, publisher.table)
 
-    def quarantine() -> Quarantine:
-        opened = _open_quarantine(engine, publisher.table)
-        publisher.sides[QUARANTINE] = opened.side
-        return opened
+    def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
+        create(engine, NewTable(table, columns, (), TABLE_DEFAULTS))
+        side = kind.of(engine, table)
+        publisher.sides[kind.property] = side.side
+        return side
 
-    def memory() -> DeleteMemory:
-        side = deletes_of(engine.project, publisher.table)
-        create(engine, NewTable(side, memory_columns(columns, pipeline), (), TABLE_DEFAULTS))
-        opened = DeleteMemory.of(engine, side)
-        publisher.sides[DELETES] = opened.side
-        return opened
-
-    loading = replace(loading, quarantine=quarantine, memory=memory)
-    mode: Mode = Keyed(loading)
-    return Loader(loading, mode, source, publisher, listen)
-
-
-def _open_quarantine(engine: Engine, table: TableId) -> Quarantine:
-    side = quarantine_of(engine.project, table)
-    create(engine, NewTable(side, QUARANTINE_COLUMNS, (), TABLE_DEFAULTS))
-    return Quarantine.of(engine, side)
+    loading = replace(
+        loading,
+        quarantine=lambda: opened(Quarantine, quarantine, QUARANTINE_COLUMNS),
+        memory=Memory(
+            known=lambda attempt: DeleteMemory.known(engine, publisher.table, attempt.properties),
+            open=lambda: opened(DeleteMemory, deletes, memory_columns(columns, pipeline)),
+            late=pipeline.late,
+        ),
+    )
+    return Loader(loading, Keyed(loading), source, publisher, listen)

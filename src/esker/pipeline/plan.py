@@ -14,8 +14,8 @@ from esker.engine.iceberg.table import Table, TableId, find_table
 from esker.engine.session import Engine
 from esker.errors import NoColumns, ReservedName, SideTableForeign
 from esker.ledger.entry import LedgerEntry
-from esker.ledger.outbox import LOG
 from esker.ledger.remembered import recall
+from esker.ledger.side_table import LOG
 from esker.ledger.state import State
 from esker.load.keys import check_key
 from esker.load.standing import standing

@@ -22,10 +22,11 @@ from esker.events import Listener, Reached, Step, silent
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.holds import hold, release
 from esker.ledger.leases import LeaseTaken, held
-from esker.ledger.outbox import LOG, lag
+from esker.ledger.outbox import lag
 from esker.ledger.remembered import remember
 from esker.ledger.run_id import new_run_id
 from esker.ledger.runs import record_end, record_start
+from esker.ledger.side_table import LOG
 from esker.ledger.state import State
 from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher

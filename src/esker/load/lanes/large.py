@@ -6,9 +6,9 @@ the content of a batch is kept once on the executors, and only filtered by what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -26,40 +26,16 @@ from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import BadRows, SparkFailed
 from esker.events import Step
-from esker.ledger.change_log import (
-    BATCH,
-    CHANGESET,
-    COMMITTED_AT,
-    HASH_AFTER,
-    HASH_BEFORE,
-    OP,
-    ORDER,
-    PIPELINE,
-    ROW,
-    RUN,
-    ChangeLog,
-    LogRun,
-)
+from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.delete_memory import DELETED_AT
-from esker.ledger.outbox import Files
-from esker.ledger.quarantine import Quarantine
+from esker.ledger.side_table import Stamp
+from esker.load.comparison import NO_KEY, Comparison
 from esker.load.counts import RowCounts
-from esker.load.diff import (
-    GONE,
-    LOGGED,
-    REPLACED,
-    WRITTEN,
-    KeyRules,
-    again_sql,
-    outcome_sql,
-    stored_sql,
-    winners_sql,
-)
+from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
-from esker.load.memory import Memory
-from esker.load.publish import Made
+from esker.load.publish import Change, Made
 from esker.load.row_hash import HASH_COLUMN, spark_hash
-from esker.project.types import Column, quoted
+from esker.project.types import quoted
 from esker.sources import ORIGIN
 
 _BROADCAST_ROWS = 2_000_000
@@ -67,30 +43,20 @@ _BROADCAST_ROWS = 2_000_000
 
 
 @dataclass
-class LargeBatch:
-    """A keyed batch on the executors. It is a `Change`: ready to be published."""
+class LargeBatch(Change):
+    """A keyed batch on the executors."""
 
     engine: Engine
     table: TableId
-    rules: KeyRules
-    columns: tuple[str, int]
-    shared: LogRun
+    given: Comparison
     frame: DataFrame
     """Incoming rows: the table's columns, DELETED, ARRIVAL and BAD."""
-    fields: tuple[Column, ...]
-    """The table's columns, without Esker's own."""
-    ids: dict[str, int]
-    log: ChangeLog | None
-    quarantine: Callable[[], Quarantine] | None
-    reached: Callable[[Step], None]
-    memory: Memory
-    guard: Callable[[RowCounts, int], None]
-    """Raises when the batch must not be published as it is; told how many rows the table shows."""
     _kept: list[DataFrame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.rules, self.fields = self.given.rules, self.given.fields
         counted = self.rules.hashed(tuple(column.name for column in self.fields))
-        hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.ids)
+        hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.given.ids)
         self.rows = self._keep(self.frame.withColumn(HASH_COLUMN, hashed))
         has_key = F.lit(True)
         for name in self.rules.key:
@@ -106,35 +72,33 @@ class LargeBatch:
                 # As texts: Python would take a moment in the hour that comes twice for another one.
                 F.min(first_key).cast("string").alias("low"),
                 F.max(first_key).cast("string").alias("high"),
-                (F.max(quoted(self.rules.order_by)) if self.rules.order_by else F.lit(None)).alias("newest"),
             ).first()
         assert found is not None
         self.read, self.keyless = found["read"], found["keyless"]
-        self._range, self._newest = (found["low"], found["high"]), found["newest"]
+        self._range = found["low"], found["high"]
         if found["bad"]:
             self.release()
             examples = sorted({found["first"], found["last"]})
-            raise BadRows(self.shared.pipeline, found["bad"], found["read"], examples)
-        self.rejected = self.rows.where(~has_key) if self.keyless else None
+            raise BadRows(self.given.pipeline, found["bad"], found["read"], examples)
+        self.keyless_rows = self.rows.where(~has_key)
         if self.keyless:
             self.rows = self.rows.where(has_key)
         self.winners = self._keep(self._winners())
 
-    def first_attempt(self) -> Attempt | None:
-        return None
+    @property
+    def columns(self) -> tuple[str, int]:
+        return self.given.table
 
     def release(self) -> None:
-        """Give back what is kept on the executors."""
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
-        moment = datetime.now(UTC)
         kept_before = len(self._kept)
         try:
             with explained("cannot compare the rows", self.engine.log, reads_source=True):
-                return self._make(attempt, changeset, moment)
+                return self._make(attempt, self.given.stamp(changeset))
         except SparkFailed as error:
             if Attempt(self.engine, self.table).current == attempt.current:
                 raise
@@ -145,43 +109,38 @@ class LargeBatch:
                 frame.unpersist()
             del self._kept[kept_before:]
 
-    def _make(self, attempt: Attempt, changeset: int, moment: datetime) -> Made | RowCounts:
+    def _make(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
         stored = self._keep(self._stored(attempt))
-        verdicts = self._keep(self._verdicts(stored, self._forgotten(attempt, moment)))
+        verdicts = self._keep(self._verdicts(stored, self._forgotten(attempt, stamp.moment)))
         outcomes = {row["outcome"]: row["count"] for row in verdicts.groupBy("outcome").count().collect()}
-        winners = sum(outcomes.values()) - outcomes.get("missing", 0)
-        counts = RowCounts.of_outcomes(
-            outcomes, duplicates=self.read - self.keyless - winners, quarantined=self.keyless
-        )
+        duplicates = self.read - self.keyless - sum(outcomes.values()) + outcomes.get("missing", 0)
+        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.keyless)
         if self.rules.is_complete:
-            self.guard(counts, stored.where(~F.col("s_deleted")).count())
+            self.given.guard(counts, stored.where(~F.col("s_deleted")).count())
         doomed = self._doomed(attempt, stored, verdicts)
-        self.reached(Step.LOCATED)
-        is_logged = any(outcomes.get(outcome) for outcome in LOGGED)
+        self.given.reached(Step.LOCATED)
         has_gone = any(outcomes.get(outcome) for outcome in GONE)
         last_rows = self._last_rows(attempt, verdicts) if has_gone else None
-        token = uuid4().hex
-        memory = self._remember(verdicts, last_rows, changeset, moment, token)
-        is_change = is_logged or bool(self.keyless) or bool(memory)
+        remembered = self._remembered(verdicts, last_rows)
+        is_change = bool(self.keyless or remembered is not None or any(outcomes.get(name) for name in LOGGED))
         if not doomed and not is_change:
             return counts
-        data = self._write(verdicts, last_rows, f"data-{token}", winners)
+        data = self._write(verdicts, last_rows)
         deletes = attempt.delete(doomed)
-        changes: Files | None = None
-        logged: StagedFiles | None = None
-        if self.log is not None:
-            logged = self._log(self.log, verdicts, last_rows, changeset, moment, token)
-            changes = self.log.side.listed(changeset, logged.places)
-        rejected = self._reject(changeset, moment, token) if self.keyless else ()
-        self.reached(Step.WRITTEN)
+        owed, logged = self.given.stage_sides(
+            stamp,
+            changes=self._changes(verdicts, last_rows) if self.given.log is not None else None,
+            rejected=self._rejected() if self.keyless else None,
+            deletes=remembered,
+        )
+        self.given.reached(Step.WRITTEN)
 
-        def commit(attempt: Attempt, summary: Any) -> tuple[int, int]:
+        def commit(attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
             if not data.files and not doomed:
                 return attempt.touch(summary)
             return attempt.row_delta([data], deletes, doomed, summary)
 
-        size = data.bytes + deletes.bytes
-        return Made(commit, counts, size, changes, rejected, memory, logged, is_change)
+        return Made(commit, counts, data.bytes + deletes.bytes, owed, logged, is_change)
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -250,13 +209,13 @@ class LargeBatch:
 
     def _forgotten(self, attempt: Attempt, moment: datetime) -> DataFrame:
         """Return the order values of remembered deletes of the batch's keys."""
-        memory = self.memory.known(attempt) if self.rules.order_by else None
+        memory = self.given.memory.known(attempt) if self.rules.order_by else None
         if memory is None:
             return self.winners.where("false").select(
                 F.col("winner").alias("asked"), F.col("ord").alias("forgotten")
             )
         kept = self.engine.spark.table(memory.side.id.sql)
-        kept = kept.where(F.col(DELETED_AT) >= F.lit(moment - self.memory.late)).select(
+        kept = kept.where(F.col(DELETED_AT) >= F.lit(moment - self.given.memory.late)).select(
             *(F.col(quoted(name)).alias(f"t{index}") for index, name in enumerate(self.rules.key)),
             F.col(ORDER).alias("forgotten"),
         )
@@ -264,12 +223,10 @@ class LargeBatch:
         found = kept.join(self.winners, matches).groupBy(F.col("winner").alias("asked"))
         return found.agg(F.max("forgotten").alias("forgotten"))
 
-    def _remember(
-        self, verdicts: DataFrame, last_rows: DataFrame | None, changeset: int, moment: datetime, token: str
-    ) -> Files:
-        """Write down the deletes that no row of the table will tell of."""
+    def _remembered(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame | None:
+        """Return the deletes that no row of the table will tell of, if there are any: key and order value."""
         if self.rules.order_by is None:
-            return ()
+            return None
         keys = [quoted(name) for name in self.rules.key]
         is_new = F.col("final").isNotNull() & F.coalesce(F.col("final") > F.col("forgotten"), F.lit(True))
         unseen = verdicts.where(((F.col("file").isNull() & F.col("del")) | F.col("again")) & is_new)
@@ -278,34 +235,11 @@ class LargeBatch:
         if last_rows is not None and self.rules.deleted_column is None:
             rows = rows.unionByName(last_rows.select(*keys, F.col("final").alias(ORDER)))
         rows = rows.where(F.col(ORDER).isNotNull())
-        if not rows.limit(1).count():
-            return ()
-        memory = self.memory.open()
-        rows = rows.select(
-            "*",
-            F.lit(changeset).cast("bigint").alias(CHANGESET),
-            F.lit(moment).alias(DELETED_AT),
-        )
-        staged = stage(self.engine, memory.side.id, rows.coalesce(1), f"deletes-{token}")
-        return memory.side.listed(changeset, staged.places)
+        return rows.coalesce(1) if rows.limit(1).count() else None
 
     def _verdicts(self, stored: DataFrame, forgotten: DataFrame) -> DataFrame:
-        sql = f"""
-            SELECT winner, CASE WHEN winner < 0 THEN 'missing' ELSE {outcome_sql(self.rules)} END AS outcome,
-                   hash, s_hash, file, pos, del, forgotten, {again_sql(self.rules)} AS again,
-                   CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
-            FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.del, w.hash, s.s_hash, s.s_order,
-                         w.eff, s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, f.forgotten
-                  FROM {{winners}} AS w
-                  {"FULL" if self.rules.is_complete else "LEFT"} JOIN ({stored_sql("{stored}")}) AS s
-                    ON s.winner = w.winner
-                  LEFT JOIN {{forgotten}} AS f ON f.asked = w.winner) AS compared
-            WHERE winner >= 0 OR NOT s_deleted"""
-        verdicts = self._sql(sql, winners=self.winners, stored=stored, forgotten=forgotten)
-        # A key that is missing goes as late as the newest row of the snapshot says.
-        newest = F.lit(self._newest).cast(verdicts.schema["final"].dataType)
-        late = F.greatest(F.col("final"), newest)
-        return verdicts.withColumn("final", F.when(F.col("winner") < 0, late).otherwise(F.col("final")))
+        sql = verdicts_sql(self.rules, "{winners}", "{stored}", "{forgotten}")
+        return self._sql(sql, winners=self.winners, stored=stored, forgotten=forgotten)
 
     def _doomed(self, attempt: Attempt, stored: DataFrame, verdicts: DataFrame) -> dict[FileEntry, BitMap64]:
         """Return the positions to delete: of versions that are replaced, and of surplus copies of a key."""
@@ -348,25 +282,16 @@ class LargeBatch:
             rows = rows.withColumn(self.rules.deleted_column, F.lit(False))
         return rows
 
-    def _write(
-        self, verdicts: DataFrame, last_rows: DataFrame | None, group: str, winners: int
-    ) -> StagedFiles:
+    def _write(self, verdicts: DataFrame, last_rows: DataFrame | None) -> StagedFiles:
         names = [*(quoted(column.name) for column in self.fields), HASH_COLUMN]
         rows = self._arriving(verdicts, WRITTEN).select(*names)
         if last_rows is not None and self.rules.deleted_column:
             rows = rows.unionByName(last_rows.select(*names))
         keys = [quoted(name) for name in self.rules.key]
-        return stage(self.engine, self.table, rows.sortWithinPartitions(*keys), group)
+        return stage(self.engine, self.table, rows.sortWithinPartitions(*keys), f"data-{uuid4()}")
 
-    def _log(
-        self,
-        log: ChangeLog,
-        verdicts: DataFrame,
-        last_rows: DataFrame | None,
-        changeset: int,
-        moment: datetime,
-        token: str,
-    ) -> StagedFiles:
+    def _changes(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame:
+        """Return the rows of the change log."""
         names = [quoted(column.name) for column in self.fields]
         is_gone = F.col("outcome").isin(*GONE)
         facts = [
@@ -380,45 +305,22 @@ class LargeBatch:
         rows = self._arriving(verdicts, logged).select(*names, *facts, F.col(SEQUENCE).alias(ROW))
         if last_rows is not None:
             rows = rows.unionByName(last_rows.select(*names, *facts, F.col("winner").alias(ROW)))
-        rows = rows.select(
-            "*",
-            F.lit(changeset).cast("bigint").alias(CHANGESET),
-            F.lit(self.shared.pipeline).alias(PIPELINE),
-            F.lit(self.shared.run).alias(RUN),
-            F.lit(self.shared.batch).alias(BATCH),
-            F.lit(moment).alias(COMMITTED_AT),
-        )
-        lacking = [field for field in log.names if field not in rows.columns]
-        for name in lacking:
-            rows = rows.withColumn(name, F.lit(None).cast(_spark_type(self.engine, log.side.id, name)))
-        return stage(self.engine, log.side.id, rows, f"log-{token}")
+        return rows
 
-    def _reject(self, changeset: int, moment: datetime, token: str) -> Files:
-        assert self.quarantine is not None
-        assert self.rejected is not None
-        quarantine = self.quarantine()
+    def _rejected(self) -> DataFrame:
+        """Return the rows without a key, as the quarantine keeps them."""
         names = [quoted(column.name) for column in self.fields]
         missing = F.concat_ws(
             ", ", *(F.when(F.col(quoted(name)).isNull(), F.lit(f'"{name}"')) for name in self.rules.key)
         )
-        rows = self.rejected.select(
-            F.lit(changeset).cast("bigint").alias("changeset"),
-            F.lit(self.shared.pipeline).alias("pipeline"),
-            F.lit(self.shared.run).alias("run"),
-            F.lit(self.shared.batch).alias("batch"),
+        rows = self.keyless_rows.select(
             F.col(SEQUENCE).alias("row"),
             F.col(ORIGIN).alias("origin"),
-            F.array(F.lit("key")).alias("rules"),
+            F.array(F.lit(NO_KEY)).alias("rules"),
             F.concat(F.lit("the key column "), missing, F.lit(" has no value")).alias("reason"),
             F.to_json(F.struct(*names), {"ignoreNullFields": "false"}).alias("payload"),
-            F.lit(moment).alias("quarantined_at"),
         )
-        staged = stage(self.engine, quarantine.side.id, rows.coalesce(1), f"rejected-{token}")
-        return quarantine.side.listed(changeset, staged.places)
+        return rows.coalesce(1)
 
     def _sql(self, text: str, **frames: Any) -> DataFrame:
         return self.engine.spark.sql(text, None, **frames)
-
-
-def _spark_type(engine: Engine, table: TableId, name: str) -> Any:
-    return engine.spark.table(table.sql).schema[name].dataType

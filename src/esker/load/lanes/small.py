@@ -7,9 +7,9 @@ another commit was faster, it happens again; only data files whose rows are the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -23,23 +23,12 @@ from esker.engine.iceberg.lookup import Found, Keys, look_up, read_rows
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import StagedFiles
 from esker.events import Step
-from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW, ChangeLog, LogRun
-from esker.ledger.outbox import Files
-from esker.ledger.quarantine import Quarantine
+from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
+from esker.ledger.side_table import Stamp
+from esker.load.comparison import Comparison
 from esker.load.counts import RowCounts
-from esker.load.diff import (
-    GONE,
-    LOGGED,
-    REPLACED,
-    WRITTEN,
-    KeyRules,
-    again_sql,
-    outcome_sql,
-    stored_sql,
-    winners_sql,
-)
-from esker.load.memory import Memory
-from esker.load.publish import Made
+from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
+from esker.load.publish import Change, Made
 from esker.load.row_hash import HASH_COLUMN, arrow_hash
 
 _STORED = pa.schema(
@@ -48,12 +37,10 @@ _STORED = pa.schema(
 
 
 @dataclass
-class SmallBatch:
-    """A keyed batch in memory. It is a `Change`: ready to be published."""
+class SmallBatch(Change):
+    """A keyed batch in memory."""
 
-    rules: KeyRules
-    columns: tuple[str, int]
-    shared: LogRun
+    given: Comparison
     rows: pa.Table
     """The rows with a key, as the table's columns without HASH_COLUMN, in the order of arrival."""
     numbers: pa.Array
@@ -62,14 +49,7 @@ class SmallBatch:
     """Which rows are deletes."""
     rejected: pa.Table | None
     """Rows without a key, as the quarantine keeps them."""
-    log: ChangeLog | None
-    quarantine: Quarantine | None
     connection: duckdb.DuckDBPyConnection
-    ids: dict[str, int]
-    reached: Callable[[Step], None]
-    memory: Memory
-    guard: Callable[[RowCounts, int], None]
-    """Raises when the batch must not be published as it is; told how many rows the table shows."""
     attempt: Attempt | None
     """Open already; the first attempt at the table."""
     _data: tuple[pa.Table, StagedFiles] | None = None
@@ -77,66 +57,61 @@ class SmallBatch:
     keys: Keys = field(init=False)
 
     def __post_init__(self) -> None:
+        self.rules = self.given.rules
         counted = self.rules.hashed(tuple(self.rows.column_names))
-        self._hashes = arrow_hash(self.rows.select(counted), self.ids)
+        self._hashes = arrow_hash(self.rows.select(counted), self.given.ids)
         self.winners = self._winners()
-        at = self.winners.column("place")
-        self.keys = Keys(self.rows.select(list(self.rules.key)).take(at))
+        self.keys = Keys(self.rows.select(list(self.rules.key)).take(self.winners.column("place")))
 
-    def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
-        moment = datetime.now(UTC)
-        try:
-            found, looked_at = self._locate(attempt)
-            self.reached(Step.LOCATED)
-            verdicts = self._classify(found, self._forgotten(attempt, moment))
-            outcomes = {row["outcome"]: row["number"] for row in _counted(verdicts)}
-            counts = RowCounts.of_outcomes(
-                outcomes,
-                duplicates=len(self.rows) - len(self.winners),
-                quarantined=len(self.rejected) if self.rejected is not None else 0,
-            )
-            if self.rules.is_complete:
-                self.guard(counts, self._live(found))
-            doomed = _doomed(found, verdicts)
-            is_logged = any(outcomes.get(outcome) for outcome in LOGGED)
-            last_rows = self._last_rows(attempt, found, verdicts)
-            remembered = self._remembered(verdicts, last_rows)
-            is_change = is_logged or bool(counts.quarantined) or len(remembered) > 0
-            if not doomed and not is_change:
-                return counts
-            data = self._write(attempt, verdicts, last_rows)
-            deletes = attempt.delete(doomed)
-            token = uuid4().hex[:8]
-            changes: Files | None = None
-            logged: StagedFiles | None = None
-            if self.log is not None:
-                rows = self._changes(verdicts, last_rows)
-                logged = self.log.stage(rows, self.shared, changeset, moment, token)
-                changes = self.log.side.listed(changeset, logged.places)
-            rejected: Files = ()
-            if self.quarantine is not None and self.rejected is not None and counts.quarantined:
-                rejected = self.quarantine.stage(self.rejected, self.shared, changeset, moment, token)
-            memory = self.memory.open().stage(remembered, changeset, moment, token) if len(remembered) else ()
-        except FileNotFoundError as error:
-            # Expired under the lookup: somebody else's commit, so this attempt is lost anyway.
-            raise SwapFailed("FileNotFoundError", str(error)) from error
-        self.reached(Step.WRITTEN)
-        staged = [data] if data is not None else []
-
-        def commit(attempt: Attempt, summary: Any) -> tuple[int, int]:
-            if not staged and not doomed:
-                return attempt.touch(summary)
-            return attempt.row_delta(staged, deletes, looked_at, summary)
-
-        size = deletes.bytes + (data.bytes if data is not None else 0)
-        return Made(commit, counts, size, changes, rejected, memory, logged, is_change)
+    @property
+    def columns(self) -> tuple[str, int]:
+        return self.given.table
 
     def first_attempt(self) -> Attempt | None:
         attempt, self.attempt = self.attempt, None
         return attempt
 
-    def release(self) -> None:
-        pass
+    def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
+        try:
+            return self._make(attempt, self.given.stamp(changeset))
+        except FileNotFoundError as error:
+            # Expired under the lookup: somebody else's commit, so this attempt is lost anyway.
+            raise SwapFailed("FileNotFoundError", str(error)) from error
+
+    def _make(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
+        found, looked_at = self._locate(attempt)
+        self.given.reached(Step.LOCATED)
+        verdicts = self._classify(found, self._forgotten(attempt, stamp.moment))
+        outcomes = _counted(verdicts)
+        quarantined = len(self.rejected) if self.rejected is not None else 0
+        duplicates = len(self.rows) - len(self.winners)
+        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=quarantined)
+        if self.rules.is_complete:
+            self.given.guard(counts, self._live(found))
+        doomed = _doomed(found, verdicts)
+        last_rows = self._last_rows(attempt, found, verdicts)
+        remembered = self._remembered(verdicts, last_rows)
+        is_change = bool(quarantined or len(remembered) or any(outcomes.get(name) for name in LOGGED))
+        if not doomed and not is_change:
+            return counts
+        data = self._write(attempt, verdicts, last_rows)
+        deletes = attempt.delete(doomed)
+        owed, logged = self.given.stage_sides(
+            stamp,
+            changes=self._changes(verdicts, last_rows) if self.given.log is not None else None,
+            rejected=self.rejected,
+            deletes=remembered if len(remembered) else None,
+        )
+        self.given.reached(Step.WRITTEN)
+        staged = [data] if data is not None else []
+
+        def commit(attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
+            if not staged and not doomed:
+                return attempt.touch(summary)
+            return attempt.row_delta(staged, deletes, looked_at, summary)
+
+        size = deletes.bytes + sum(files.bytes for files in staged)
+        return Made(commit, counts, size, owed, logged, is_change)
 
     def _winners(self) -> pa.Table:
         """Return the newest version of each key: its place among the rows, and what decides."""
@@ -162,7 +137,7 @@ class SmallBatch:
         wanted += [name for name in (self.rules.order_by, self.rules.deleted_column) if name]
         whole = self.rules.is_complete
         found, looked_at = look_up(attempt.files, attempt.schema, self.keys, wanted, whole=whole)
-        return (_numbered(found, len(self.winners)) if whole else found), looked_at
+        return (_numbered(found) if whole else found), looked_at
 
     def _live(self, found: list[Found]) -> int:
         """Return how many rows of the table are not marked as deleted."""
@@ -172,11 +147,11 @@ class SmallBatch:
 
     def _forgotten(self, attempt: Attempt, moment: datetime) -> pa.Table:
         """Return the order values of remembered deletes of the batch's keys."""
-        memory = self.memory.known(attempt) if self.rules.order_by and len(self.winners) else None
+        memory = self.given.memory.known(attempt) if self.rules.order_by and len(self.winners) else None
         if memory is None:
             kind = self.winners.column("ord").type
             return pa.table({"asked": pa.array([], pa.int64()), "forgotten": pa.array([], kind)})
-        found = memory.recall(self.keys, moment - self.memory.late)
+        found = memory.recall(self.keys, moment - self.given.memory.late)
         return found.set_column(1, "forgotten", _comparable(found.column("forgotten")))
 
     def _classify(self, found: list[Found], forgotten: pa.Table) -> pa.Table:
@@ -211,21 +186,11 @@ class SmallBatch:
             stored = _STORED.empty_table()
             stored = stored.append_column("s_order", pa.nulls(0, winners.column("ord").type))
             stored = stored.append_column("s_deleted", pa.nulls(0, pa.bool_()))
-        # The order value that the row has afterwards: a late delete keeps the stored one.
-        sql = f"""
-            SELECT winner, place, CASE WHEN place IS NULL THEN 'missing' ELSE {outcome_sql(rules)} END
-                     AS outcome, hash, s_hash, file, pos, copies, del, forgotten,
-                   {again_sql(rules)} AS again,
-                   CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
-            FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.place, w.ord, w.del, w.hash,
-                         CASE WHEN w.winner IS NULL THEN (SELECT max(ord) FROM winners) ELSE w.eff END AS eff,
-                         s.* EXCLUDE (winner), s.winner IS NOT NULL AS stored, f.forgotten
-                  FROM winners AS w
-                  FULL JOIN ({stored_sql("stored")}) AS s ON s.winner = w.winner
-                  LEFT JOIN forgotten AS f ON f.asked = w.winner) AS compared
-            WHERE place IS NOT NULL OR NOT s_deleted
-            ORDER BY winner"""
-        return _query(self.connection, sql, winners=winners, stored=stored, forgotten=forgotten)
+        sql = verdicts_sql(rules, "winners", "stored", "forgotten")
+        tables = {"winners": winners, "stored": stored, "forgotten": forgotten}
+        verdicts = _query(self.connection, sql, **tables).sort_by("winner")
+        known = pc.if_else(pc.less(verdicts["winner"], 0), pa.scalar(None, pa.int64()), verdicts["winner"])
+        return verdicts.append_column("place", winners.column("place").take(known))
 
     def _last_rows(self, attempt: Attempt, found: list[Found], verdicts: pa.Table) -> pa.Table:
         """Return the stored rows of keys that are deleted, in the order of the verdicts."""
@@ -303,11 +268,9 @@ class SmallBatch:
         is_gone = _is(changed, GONE)
         arriving, gone = changed.filter(pc.invert(is_gone)), changed.filter(is_gone)
         rows = self._arriving(arriving).drop_columns([HASH_COLUMN])
-        before = last_rows
         if len(gone):
             buried = self._buried(last_rows, gone) if self.rules.deleted_column else last_rows
-            before = buried.select(rows.column_names)
-            rows = pa.concat_tables([rows, before])
+            rows = pa.concat_tables([rows, buried.select(rows.column_names)])
         together = pa.concat_tables([arriving, gone])
         is_gone = _is(together, GONE)
         hashes = pc.if_else(is_gone, pa.scalar(None, pa.int64()), together.column("hash"))
@@ -327,20 +290,20 @@ class SmallBatch:
     def _row_numbers(self, verdicts: pa.Table) -> pa.ChunkedArray:
         """Return each change's place in the batch; keys that it lacks come after its rows."""
         read = len(self.numbers) + (len(self.rejected) if self.rejected is not None else 0)
-        beyond = pc.add(verdicts.column("winner"), read)
+        beyond = pc.subtract(pa.scalar(read - 1, pa.int64()), verdicts.column("winner"))
         return pc.coalesce(self.numbers.take(verdicts.column("place")), beyond)
 
 
-def _numbered(found: list[Found], first: int) -> list[Found]:
-    """Give numbers of their own to stored rows that the batch lacks."""
+def _numbered(found: list[Found]) -> list[Found]:
+    """Give numbers of their own, below zero, to stored rows that the batch lacks."""
     numbered = []
+    last = 0
     for hits in found:
         lacking = pc.is_null(hits.asked)
         count = pc.sum(lacking).as_py() or 0
-        own = pa.array(range(first, first + count), pa.int64())
-        asked = pc.replace_with_mask(hits.asked.cast(pa.int64()), lacking, own)
-        numbered.append(replace(hits, asked=asked))
-        first += count
+        own = pa.array(range(last - 1, last - 1 - count, -1), pa.int64())
+        numbered.append(replace(hits, asked=pc.replace_with_mask(hits.asked.cast(pa.int64()), lacking, own)))
+        last -= count
     return numbered
 
 
@@ -369,9 +332,9 @@ def _doomed(found: list[Found], verdicts: pa.Table) -> dict[FileEntry, BitMap64]
     return doomed
 
 
-def _counted(verdicts: pa.Table) -> list[dict[str, Any]]:
-    counted = verdicts.group_by("outcome").aggregate([([], "count_all")])
-    return [{"outcome": row["outcome"], "number": row["count_all"]} for row in counted.to_pylist()]
+def _counted(verdicts: pa.Table) -> dict[str, int]:
+    counted = verdicts.group_by("outcome").aggregate([([], "count_all")]).to_pydict()
+    return dict(zip(counted["outcome"], counted["count_all"], strict=True))
 
 
 def _comparable(values: Any) -> Any:

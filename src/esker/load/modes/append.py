@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from esker.engine.iceberg.commit import Attempt
-from esker.engine.iceberg.stage import StagedFiles
-from esker.load.batch import Batch, Loading, stage_rows
+from esker.load.batch import Batch, Loading, StagedRows, stage_rows
 from esker.load.counts import RowCounts
 from esker.load.publish import Change, Made
 
@@ -23,24 +22,11 @@ class Append:
 
 
 @dataclass(frozen=True)
-class Appended:
+class Appended(StagedRows):
     """Staged rows that are to be added."""
 
-    files: StagedFiles
-
-    @property
-    def columns(self) -> tuple[str, int]:
-        return self.files.table_uuid, self.files.schema_id
-
-    def first_attempt(self) -> Attempt | None:
-        return None
-
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
-        counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
-        return Made(self._commit, counts, self.files.bytes) if self.files.rows else counts
-
-    def release(self) -> None:
-        pass
+        return Made(self._commit, self.counts, self.files.bytes) if self.files.rows else self.counts
 
     def _commit(self, attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
         return attempt.append(self.files, summary)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from esker.engine.iceberg.commit import Attempt
-from esker.engine.iceberg.stage import StagedFiles
 from esker.errors import Held, PartitionsMixed
-from esker.load.batch import Batch, Loading, stage_rows
+from esker.load.batch import Batch, Loading, StagedRows, stage_rows
 from esker.load.counts import RowCounts
 from esker.load.publish import Change, Made
 
@@ -37,30 +36,18 @@ class Replace:
 
 
 @dataclass(frozen=True)
-class Replacement:
+class Replacement(StagedRows):
     """Staged rows that are to replace others."""
 
-    files: StagedFiles
     of_partitions: bool
 
-    @property
-    def columns(self) -> tuple[str, int]:
-        return self.files.table_uuid, self.files.schema_id
-
-    def first_attempt(self) -> Attempt | None:
-        return None
-
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
-        counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
         if not self.files.rows and (self.of_partitions or not attempt.files.data):
-            return counts
+            return self.counts
         if self.of_partitions and any(file.spec_id != attempt.spec_id for file in attempt.files.data):
             # Rows of the same partition lie in files of another partitioning: they would stay.
             raise PartitionsMixed(str(self.files.table))
-        return Made(self._commit, counts, self.files.bytes)
-
-    def release(self) -> None:
-        pass
+        return Made(self._commit, self.counts, self.files.bytes)
 
     def _commit(self, attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
         if self.of_partitions:

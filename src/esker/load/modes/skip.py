@@ -7,24 +7,22 @@ from dataclasses import dataclass
 
 from esker.engine.iceberg.commit import Attempt
 from esker.load.counts import RowCounts
-from esker.load.publish import Made
+from esker.load.publish import Change, Made
 
 
 @dataclass(frozen=True)
-class Skip:
+class Skip(Change):
     """A batch that a person has rejected."""
 
-    columns: tuple[str, int]
+    table: tuple[str, int]
 
-    def first_attempt(self) -> Attempt | None:
-        return None
+    @property
+    def columns(self) -> tuple[str, int]:
+        return self.table
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         # An empty append: a property alone would not be compared by every catalog.
         return Made(self._commit, RowCounts(), 0, is_change=False)
-
-    def release(self) -> None:
-        pass
 
     def _commit(self, attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
         return attempt.touch(summary)

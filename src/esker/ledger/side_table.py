@@ -1,0 +1,144 @@
+"""Tables beside a table that are filled from its outbox: change log, quarantine, memory of deletes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Self
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.stage import StagedFiles, stage
+from esker.engine.iceberg.table import TableId
+from esker.engine.session import Engine
+from esker.engine.store import read_bytes, write_bytes
+from esker.project.types import quoted
+
+LOG = "esker.log"
+QUARANTINE = "esker.quarantine"
+DELETES = "esker.deletes"
+SIDES = (LOG, QUARANTINE, DELETES)
+"""Properties by which a table names the tables that are filled from its outbox."""
+_NAMED = 60
+"""Bytes of names in an entry of the outbox; longer lists of files are written down in a file of their own."""
+
+Place = tuple[str, int]
+Files = tuple[Place, ...] | str
+"""Names below a side table's location with their sizes, or the name of a file that lists them."""
+
+
+@dataclass(frozen=True)
+class SideTable:
+    """Which table it is, and how the table it stands beside knows it."""
+
+    id: TableId
+    uuid: str
+    location: str
+    property: str
+    """Where the table names it: one of SIDES."""
+
+    def place(self, name: str) -> str:
+        """Return the location of one of its files."""
+        return f"{self.location}/data/{name}"
+
+    def registration(self) -> dict[str, str]:
+        """Return the property by which the table knows it."""
+        known = {"table": self.id.name, "uuid": self.uuid, "location": self.location}
+        return {self.property: as_text(known)}
+
+    @classmethod
+    def registered(cls, properties: Mapping[str, str], name: str, catalog: str) -> SideTable | None:
+        """Return the side table that a table names, if it names one."""
+        text = properties.get(name)
+        if text is None:
+            return None
+        known = json.loads(text)
+        return cls(TableId(catalog, known["table"]), known["uuid"], known["location"], name)
+
+    def listed(self, changeset: int, staged: StagedFiles) -> Files:
+        """Return files for an entry of the outbox; many or long names are written down beside them."""
+        # Only the last part: writers spell one location in several ways.
+        places = tuple((location.rpartition("/")[2], size) for location, size in staged.places)
+        if len(as_text(places)) <= _NAMED:
+            return places
+        name = f"{changeset}-{uuid4().hex[:8]}.list"
+        write_bytes(self.place(name), as_text(places).encode())
+        return name
+
+    def places(self, files: Files) -> tuple[Place, ...]:
+        """Return the files of an entry, wherever they are written down."""
+        return as_places(json.loads(read_bytes(self.place(files)))) if isinstance(files, str) else files
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What all rows that one batch leaves in side tables share."""
+
+    pipeline: str
+    run: str
+    batch: str
+    changeset: int
+    moment: datetime
+
+
+@dataclass(frozen=True)
+class OpenSide:
+    """A side table that is open: rows can be staged for it. They count once a publish has named them."""
+
+    property: ClassVar[str]
+    engine: Engine
+    side: SideTable
+    opened: Attempt
+
+    @classmethod
+    def of(cls, engine: Engine, table: TableId) -> Self:
+        """Open a side table."""
+        opened = Attempt(engine, table)
+        return cls(engine, SideTable(table, opened.uuid, opened.location, cls.property), opened)
+
+    def shared(self, stamp: Stamp) -> dict[str, Any]:
+        """Return the columns that are the same in all rows of a batch."""
+        raise NotImplementedError
+
+    def stage(self, rows: pa.Table | DataFrame, stamp: Stamp) -> StagedFiles:
+        """Write a batch's rows as files, from this process or with Spark. What they lack is null."""
+        if isinstance(rows, DataFrame):
+            return self._stage_frame(rows, stamp)
+        shared = self.shared(stamp)
+        columns = []
+        for field in self.opened.schema.arrow:
+            if field.name in shared:
+                columns.append(pa.repeat(pa.scalar(shared[field.name], field.type), len(rows)))
+            elif field.name in rows.column_names:
+                columns.append(rows.column(field.name))
+            else:
+                columns.append(pa.nulls(len(rows), field.type))
+        whole = pa.table(columns, names=self.opened.schema.arrow.names)
+        return self.opened.write(whole, f"{stamp.changeset}-{uuid4().hex[:8]}")
+
+    def _stage_frame(self, rows: DataFrame, stamp: Stamp) -> StagedFiles:
+        shared = self.shared(stamp)
+        columns = []
+        for field in self.engine.spark.table(self.side.id.sql).schema.fields:
+            if field.name in rows.columns:
+                value = F.col(quoted(field.name))
+            else:
+                value = F.lit(shared.get(field.name)).cast(field.dataType)
+            columns.append(value.alias(field.name))
+        return stage(self.engine, self.side.id, rows.select(*columns), f"side-{uuid4()}")
+
+
+def as_places(files: Iterable[Any]) -> tuple[Place, ...]:
+    """Return names and sizes as they stand in JSON."""
+    return tuple((str(name), int(size)) for name, size in files)
+
+
+def as_text(value: Any) -> str:
+    """Return a value as short JSON, equal for equal values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,148 @@
+"""The rows of a small keyed batch, brought into this process and fitted to the table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from esker.contracts.check import BAD
+from esker.engine.compat import to_arrow
+from esker.engine.failures import explained
+from esker.engine.iceberg.schema import FieldSchema
+from esker.engine.progress import watched
+from esker.errors import BadRows
+from esker.load.batch import Batch, Loading
+from esker.load.comparison import NO_KEY, Comparison
+from esker.load.diff import KeyRules
+from esker.load.incoming import ARRIVAL, DELETED, DeleteMark, incoming
+from esker.sources import ORIGIN
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Rows with a key in the order of arrival, and those that have none."""
+
+    rows: pa.Table
+    numbers: pa.Array
+    """Each row's place in the batch."""
+    deletes: pa.Array
+    """Which rows are deletes."""
+    rejected: pa.Table | None
+    """Rows without a key, as the quarantine keeps them."""
+
+    @property
+    def read(self) -> int:
+        return len(self.rows) + (len(self.rejected) if self.rejected is not None else 0)
+
+
+def collect(
+    loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema
+) -> Collected:
+    """Bring a batch's rows here, or raise BadRows. Of a batch of unknown size, only what may be small."""
+    rows, deletes, origins = _rows(loading, batch, given, mark, schema)
+    numbers = pa.array(range(len(rows)), pa.int64())
+    lacking = _keyless(rows, given.rules)
+    if lacking is None:
+        return Collected(rows, numbers, deletes, None)
+    rejected = _rejected(rows, numbers, origins, lacking, given.rules)
+    kept = pc.invert(lacking)
+    return Collected(rows.filter(kept), numbers.filter(kept), deletes.filter(kept), rejected)
+
+
+def _rows(
+    loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema
+) -> tuple[pa.Table, pa.Array, pa.Array]:
+    """Return the fitted rows in the order of arrival, which of them are deletes, and their origins."""
+    names = [column.name for column in batch.columns]
+    wanted = pa.schema([schema.arrow.field(name).with_nullable(True) for name in names])
+    if batch.arrow is not None and mark.when is None:
+        fitted = _as(batch.arrow, wanted)
+        if fitted is not None:
+            return fitted, _marked(fitted, mark), pa.nulls(len(fitted), pa.string())
+    engine, pipeline = loading.engine, loading.pipeline
+    frame = incoming(batch.frame(), batch.columns, given.rules, mark)
+    if not batch.bytes and pipeline.lane == "auto":
+        # Nobody knows how much it is: more than fits is not brought here.
+        frame = frame.limit(pipeline.small_lane.max_rows + 1)
+    with (
+        explained("cannot read the rows", engine.log, reads_source=True),
+        watched(engine, batch.progress),
+    ):
+        found = to_arrow(frame)
+    bad = found.filter(pc.is_valid(found.column(BAD)))
+    if len(bad):
+        reasons = bad.column(BAD)
+        examples = sorted({pc.min(reasons).as_py(), pc.max(reasons).as_py()})
+        raise BadRows(loading.name, len(bad), len(found), examples)
+    found = found.sort_by([(name, "ascending") for name in ARRIVAL])
+    rows = found.select(names).cast(wanted)
+    return rows, found.column(DELETED).combine_chunks(), found.column(ORIGIN).combine_chunks()
+
+
+def _marked(rows: pa.Table, mark: DeleteMark) -> pa.Array:
+    if mark.column is None:
+        return pa.repeat(pa.scalar(False), len(rows))
+    return rows.column(mark.column).cast(pa.bool_()).fill_null(False).combine_chunks()
+
+
+def _keyless(rows: pa.Table, rules: KeyRules) -> pa.Array | None:
+    """Return which rows lack a part of their key; None when none does."""
+    lacking = None
+    for name in rules.key:
+        column = rows.column(name)
+        if column.null_count:
+            here = pc.is_null(column)
+            lacking = here if lacking is None else pc.or_(lacking, here)
+    return lacking.combine_chunks() if lacking is not None else None
+
+
+def _as(rows: pa.Table, wanted: pa.Schema) -> pa.Table | None:
+    """Return rows as other types where nothing can be lost by that, else None."""
+    columns = []
+    given = {name.lower(): name for name in rows.column_names}
+    for field in wanted:
+        name = given.get(field.name.lower())
+        if name is None:
+            columns.append(pa.nulls(len(rows), field.type))
+            continue
+        column = rows.column(name)
+        if column.type != field.type:
+            if not _is_wider(column.type, field.type):
+                return None
+            column = column.cast(field.type)
+        columns.append(column)
+    return pa.table(columns, schema=wanted)
+
+
+def _is_wider(given: pa.DataType, wanted: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_integer(given):
+        return bool(types.is_integer(wanted) and given.bit_width < wanted.bit_width)
+    if types.is_timestamp(given) and types.is_timestamp(wanted):
+        return given.unit in ("s", "ms", "us") and (given.tz is None) == (wanted.tz is None)
+    if types.is_large_string(given) or types.is_string_view(given):
+        return bool(types.is_string(wanted))
+    return bool(types.is_null(given) or (types.is_float32(given) and types.is_float64(wanted)))
+
+
+def _rejected(
+    rows: pa.Table, numbers: pa.Array, origins: pa.Array, which: pa.Array, rules: KeyRules
+) -> pa.Table:
+    bad = rows.filter(which)
+    reasons = []
+    for row in bad.select(list(rules.key)).to_pylist():
+        missing = ", ".join(f'"{name}"' for name, value in row.items() if value is None)
+        reasons.append(f"the key column {missing} has no value")
+    payloads = [json.dumps(row, default=str, ensure_ascii=False) for row in bad.to_pylist()]
+    return pa.table(
+        {
+            "row": numbers.filter(which),
+            "origin": origins.filter(which),
+            "rules": pa.array([[NO_KEY]] * len(bad), pa.list_(pa.string())),
+            "reason": pa.array(reasons, pa.string()),
+            "payload": pa.array(payloads, pa.string()),
+        }
+    )

@@ -1,0 +1,72 @@
+"""What both lanes of a keyed mode are given, and what they leave in side tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from esker.engine.iceberg.stage import StagedFiles
+from esker.events import Step
+from esker.ledger.change_log import ChangeLog
+from esker.ledger.quarantine import Quarantine
+from esker.ledger.side_table import Files, OpenSide, Stamp
+from esker.load.counts import RowCounts
+from esker.load.diff import KeyRules
+from esker.load.memory import Memory
+from esker.project.types import Column
+
+Rows: TypeAlias = pa.Table | DataFrame
+"""Of a small batch, or of a large one."""
+
+NO_KEY = "key"
+"""The rule that a row without a key breaks."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a batch is compared with its table, and where its changes go."""
+
+    rules: KeyRules
+    table: tuple[str, int]
+    """Uuid and schema id of the table that the rows were prepared for."""
+    fields: tuple[Column, ...]
+    """The table's columns, without Esker's own."""
+    ids: dict[str, int]
+    """Field ids by path."""
+    pipeline: str
+    run: str
+    slice: str
+    log: ChangeLog | None
+    quarantine: Callable[[], Quarantine]
+    """Opens the quarantine, and makes it when there is none."""
+    memory: Memory
+    guard: Callable[[RowCounts, int], None]
+    """Raises when the batch must not be published as it is; told how many rows the table shows."""
+    reached: Callable[[Step], None]
+
+    def stamp(self, changeset: int) -> Stamp:
+        """Return what the rows of this batch share, if it becomes this changeset now."""
+        return Stamp(self.pipeline, self.run, self.slice, changeset, datetime.now(UTC))
+
+    def stage_sides(
+        self, stamp: Stamp, *, changes: Rows | None, rejected: Rows | None, deletes: Rows | None
+    ) -> tuple[dict[str, Files], StagedFiles | None]:
+        """Write what goes to side tables; return what a publish owes them, and the files of the log."""
+        staged: dict[str, Files] = {}
+
+        def stage(side: OpenSide, rows: Rows) -> StagedFiles:
+            files = side.stage(rows, stamp)
+            staged[side.property] = side.side.listed(stamp.changeset, files)
+            return files
+
+        logged = stage(self.log, changes) if self.log is not None and changes is not None else None
+        if rejected is not None:
+            stage(self.quarantine(), rejected)
+        if deletes is not None:
+            stage(self.memory.open(), deletes)
+        return staged, logged
