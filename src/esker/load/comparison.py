@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
+from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
+from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import StagedFiles
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog
@@ -22,6 +24,7 @@ from esker.project.types import Column
 
 Rows: TypeAlias = pa.Table | DataFrame
 """Of a small batch, or of a large one."""
+_Rows = TypeVar("_Rows", pa.Table, DataFrame)
 
 NO_KEY = "key"
 """The rule that a row without a key breaks."""
@@ -70,3 +73,25 @@ class Comparison:
         if deletes is not None:
             stage(self.memory.open(), deletes)
         return staged, logged
+
+
+@dataclass(frozen=True)
+class Compared(Generic[_Rows]):
+    """What a batch does to its table, as the comparison found it."""
+
+    counts: RowCounts
+    doomed: dict[FileEntry, BitMap64]
+    """Positions of stored rows that go."""
+    rows: _Rows
+    """Rows that come."""
+    changes: _Rows | None
+    """Rows of the change log, if there is one."""
+    remembered: _Rows | None
+    """Deletes that no row of the table will tell of."""
+    is_change: bool
+    """There is something to tell others: it gets a changeset number."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Nothing is to be committed."""
+        return not self.doomed and not self.is_change

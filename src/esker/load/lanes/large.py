@@ -21,7 +21,7 @@ from esker.contracts.check import BAD
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
-from esker.engine.iceberg.stage import StagedFiles, stage
+from esker.engine.iceberg.stage import stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import BadRows, SparkFailed
@@ -29,7 +29,7 @@ from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.delete_memory import DELETED_AT
 from esker.ledger.side_table import Stamp
-from esker.load.comparison import NO_KEY, Comparison
+from esker.load.comparison import NO_KEY, Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
@@ -110,37 +110,50 @@ class LargeBatch(Change):
             del self._kept[kept_before:]
 
     def _make(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
+        compared = self._compare(attempt, stamp.moment)
+        self.given.reached(Step.LOCATED)
+        if compared.is_nothing:
+            return compared.counts
+        keys = [quoted(name) for name in self.rules.key]
+        data = stage(self.engine, self.table, compared.rows.sortWithinPartitions(*keys), f"data-{uuid4()}")
+        deletes = attempt.delete(compared.doomed)
+        owed, logged = self.given.stage_sides(
+            stamp,
+            changes=compared.changes,
+            rejected=self._rejected() if self.keyless else None,
+            deletes=compared.remembered,
+        )
+        self.given.reached(Step.WRITTEN)
+
+        def commit(attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
+            if not data.files and not compared.doomed:
+                return attempt.touch(summary)
+            return attempt.row_delta([data], deletes, compared.doomed, summary)
+
+        size = data.bytes + deletes.bytes
+        return Made(commit, compared.counts, size, owed, logged, compared.is_change)
+
+    def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
         stored = self._keep(self._stored(attempt))
-        verdicts = self._keep(self._verdicts(stored, self._forgotten(attempt, stamp.moment)))
+        verdicts = self._keep(self._verdicts(stored, self._forgotten(attempt, moment)))
         outcomes = {row["outcome"]: row["count"] for row in verdicts.groupBy("outcome").count().collect()}
         duplicates = self.read - self.keyless - sum(outcomes.values()) + outcomes.get("missing", 0)
         counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.keyless)
         if self.rules.is_complete:
             self.given.guard(counts, stored.where(~F.col("s_deleted")).count())
-        doomed = self._doomed(attempt, stored, verdicts)
-        self.given.reached(Step.LOCATED)
         has_gone = any(outcomes.get(outcome) for outcome in GONE)
         last_rows = self._last_rows(attempt, verdicts) if has_gone else None
         remembered = self._remembered(verdicts, last_rows)
-        is_change = bool(self.keyless or remembered is not None or any(outcomes.get(name) for name in LOGGED))
-        if not doomed and not is_change:
-            return counts
-        data = self._write(verdicts, last_rows)
-        deletes = attempt.delete(doomed)
-        owed, logged = self.given.stage_sides(
-            stamp,
+        return Compared(
+            counts=counts,
+            doomed=self._doomed(attempt, stored, verdicts),
+            rows=self._written(verdicts, last_rows),
             changes=self._changes(verdicts, last_rows) if self.given.log is not None else None,
-            rejected=self._rejected() if self.keyless else None,
-            deletes=remembered,
+            remembered=remembered,
+            is_change=bool(
+                self.keyless or remembered is not None or any(outcomes.get(name) for name in LOGGED)
+            ),
         )
-        self.given.reached(Step.WRITTEN)
-
-        def commit(attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
-            if not data.files and not doomed:
-                return attempt.touch(summary)
-            return attempt.row_delta([data], deletes, doomed, summary)
-
-        return Made(commit, counts, data.bytes + deletes.bytes, owed, logged, is_change)
 
     def _keep(self, frame: DataFrame) -> DataFrame:
         kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -282,13 +295,13 @@ class LargeBatch(Change):
             rows = rows.withColumn(self.rules.deleted_column, F.lit(False))
         return rows
 
-    def _write(self, verdicts: DataFrame, last_rows: DataFrame | None) -> StagedFiles:
+    def _written(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame:
+        """Return the rows that the table gets."""
         names = [*(quoted(column.name) for column in self.fields), HASH_COLUMN]
         rows = self._arriving(verdicts, WRITTEN).select(*names)
         if last_rows is not None and self.rules.deleted_column:
             rows = rows.unionByName(last_rows.select(*names))
-        keys = [quoted(name) for name in self.rules.key]
-        return stage(self.engine, self.table, rows.sortWithinPartitions(*keys), f"data-{uuid4()}")
+        return rows
 
     def _changes(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame:
         """Return the rows of the change log."""

@@ -25,7 +25,7 @@ from esker.engine.iceberg.stage import StagedFiles
 from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.side_table import Stamp
-from esker.load.comparison import Comparison
+from esker.load.comparison import Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
 from esker.load.publish import Change, Made
@@ -81,37 +81,48 @@ class SmallBatch(Change):
     def _make(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
         found, looked_at = self._locate(attempt)
         self.given.reached(Step.LOCATED)
-        verdicts = self._classify(found, self._forgotten(attempt, stamp.moment))
-        outcomes = _counted(verdicts)
-        quarantined = len(self.rejected) if self.rejected is not None else 0
-        duplicates = len(self.rows) - len(self.winners)
-        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=quarantined)
-        if self.rules.is_complete:
-            self.given.guard(counts, self._live(found))
-        doomed = _doomed(found, verdicts)
-        last_rows = self._last_rows(attempt, found, verdicts)
-        remembered = self._remembered(verdicts, last_rows)
-        is_change = bool(quarantined or len(remembered) or any(outcomes.get(name) for name in LOGGED))
-        if not doomed and not is_change:
-            return counts
-        data = self._write(attempt, verdicts, last_rows)
-        deletes = attempt.delete(doomed)
+        compared = self._compare(attempt, found, stamp.moment)
+        if compared.is_nothing:
+            return compared.counts
+        data = self._write(attempt, compared.rows)
+        deletes = attempt.delete(compared.doomed)
         owed, logged = self.given.stage_sides(
-            stamp,
-            changes=self._changes(verdicts, last_rows) if self.given.log is not None else None,
-            rejected=self.rejected,
-            deletes=remembered if len(remembered) else None,
+            stamp, changes=compared.changes, rejected=self.rejected, deletes=compared.remembered
         )
         self.given.reached(Step.WRITTEN)
         staged = [data] if data is not None else []
 
         def commit(attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
-            if not staged and not doomed:
+            if not staged and not compared.doomed:
                 return attempt.touch(summary)
             return attempt.row_delta(staged, deletes, looked_at, summary)
 
         size = deletes.bytes + sum(files.bytes for files in staged)
-        return Made(commit, counts, size, owed, logged, is_change)
+        return Made(commit, compared.counts, size, owed, logged, compared.is_change)
+
+    def _compare(self, attempt: Attempt, found: list[Found], moment: datetime) -> Compared[pa.Table]:
+        verdicts = self._classify(found, self._forgotten(attempt, moment))
+        outcomes = _counted(verdicts)
+        duplicates = len(self.rows) - len(self.winners)
+        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.quarantined)
+        if self.rules.is_complete:
+            self.given.guard(counts, self._live(found))
+        last_rows = self._last_rows(attempt, found, verdicts)
+        remembered = self._remembered(verdicts, last_rows)
+        is_change = bool(self.quarantined or len(remembered) or any(outcomes.get(name) for name in LOGGED))
+        return Compared(
+            counts=counts,
+            doomed=_doomed(found, verdicts),
+            rows=self._written(verdicts, last_rows),
+            changes=self._changes(verdicts, last_rows) if self.given.log is not None else None,
+            remembered=remembered if len(remembered) else None,
+            is_change=is_change,
+        )
+
+    @property
+    def quarantined(self) -> int:
+        """How many rows have no key."""
+        return len(self.rejected) if self.rejected is not None else 0
 
     def _winners(self) -> pa.Table:
         """Return the newest version of each key: its place among the rows, and what decides."""
@@ -229,13 +240,16 @@ class SmallBatch(Change):
         rows = rows.append_column(ORDER, orders)
         return rows.filter(pc.is_valid(rows.column(ORDER)))
 
-    def _write(self, attempt: Attempt, verdicts: pa.Table, last_rows: pa.Table) -> StagedFiles | None:
-        """Write the rows that the table gets; those of a lost attempt are taken if they are the same."""
-        arriving = verdicts.filter(_is(verdicts, WRITTEN))
-        rows = self._arriving(arriving)
+    def _written(self, verdicts: pa.Table, last_rows: pa.Table) -> pa.Table:
+        """Return the rows that the table gets."""
+        rows = self._arriving(verdicts.filter(_is(verdicts, WRITTEN)))
         if self.rules.deleted_column and len(last_rows):
             gone = verdicts.filter(_is(verdicts, GONE))
             rows = pa.concat_tables([rows, self._buried(last_rows, gone).select(rows.column_names)])
+        return rows
+
+    def _write(self, attempt: Attempt, rows: pa.Table) -> StagedFiles | None:
+        """Write the rows that the table gets; those of a lost attempt are taken if they are the same."""
         if not len(rows):
             return None
         if self._data is not None and self._data[0].equals(rows):
