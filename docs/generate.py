@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import typer.main
 
 from esker.cli.main import app
-from esker.errors import EskerError, Problem
+from esker.errors import EskerError, Problem, Tripped
 from esker.project.declaration import Name, TableName
 from esker.project.json_schema import json_schema
 from esker.project.settings import Memory
@@ -369,6 +369,8 @@ def _stand_in(name: str, hint: Any) -> Any:
         return _Number(name)
     if hint is Problem:
         return Problem("<problem>", file="esker.yml")
+    if hint is Tripped:
+        return Tripped("<guard>", 0, 0, "<what it has, and what is allowed>")
     if get_origin(hint) is not None and issubclass(get_origin(hint), Sequence):
         return [_stand_in(name, get_args(hint)[0])]
     return f"<{name}>"

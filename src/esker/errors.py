@@ -32,6 +32,21 @@ class Problem:
         return f"{place}: {key}{self.message}" if place else f"{key}{self.message}"
 
 
+@dataclass(frozen=True)
+class Tripped:
+    """A guard that a batch tripped."""
+
+    guard: str
+    rows: int
+    """What it has, would delete…: this is shown to a person, and approved."""
+    allowed: int
+    """From here on it is too much, or too little."""
+    message: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"guard": self.guard, "rows": self.rows, "allowed": self.allowed, "message": self.message}
+
+
 def _rebuild(kind: type[EskerError], args: tuple[object, ...], state: dict[str, Any]) -> EskerError:
     error = kind.__new__(kind)
     error.args = args
@@ -826,12 +841,15 @@ class Held(LoadError):
     code = "ESK-LOAD-007"
     exit_status = 6
 
-    def __init__(self, pipeline: str, table: str, deletes: int, live: int, why: str) -> None:
-        self.deletes = deletes
+    def __init__(self, pipeline: str, table: str, tripped: Sequence[Tripped]) -> None:
+        self.tripped = tuple(tripped)
         super().__init__(
-            f'pipeline "{pipeline}" would delete {deletes:,} of {live:,} rows of table "{table}"',
-            reason=why,
-            remedy=f"Look at the source with `esker peek {pipeline}`. If the deletes are right: esker "
+            f'pipeline "{pipeline}" holds a batch for table "{table}": '
+            + "; ".join(each.message for each in tripped),
+            reason="The pipeline's guard: says what is too much to happen unseen ("
+            + ", ".join(each.guard for each in tripped)
+            + ").",
+            remedy=f"Look at the source with `esker peek {pipeline}`. If the batch is right: esker "
             f"approve {pipeline}. If not: esker reject {pipeline} leaves the table as it is and goes on.",
         )
 

@@ -15,7 +15,7 @@ import pytest
 import typer.main
 
 from esker.cli.main import app
-from esker.errors import EskerError, Problem
+from esker.errors import EskerError, Problem, Tripped
 from esker.project.json_schema import json_schema
 
 ROOT = Path(__file__).parents[2]
@@ -173,6 +173,8 @@ def _value(hint: Any) -> Any:
         return 7
     if hint is Problem:
         return Problem("wrong", file="esker.yml", line=3, column=5, path="a.b", remedy="Write it anew.")
+    if hint is Tripped:
+        return Tripped("max_rows", 7, 5, "it has 7 rows, and at most 5 are allowed")
     if get_origin(hint) is Sequence:
         return [_value(get_args(hint)[0]), _value(get_args(hint)[0])]
     if hint is float:

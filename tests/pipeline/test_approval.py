@@ -1,4 +1,4 @@
-"""Batches that delete too much wait for a person: nothing changes until one decides."""
+"""Batches that trip a guard wait for a person: nothing changes until one decides."""
 
 from __future__ import annotations
 
@@ -160,8 +160,117 @@ def test_replacing_everything_by_nothing_is_held(make_folder: MakeFolder) -> Non
     deliver(folder, range(3))
     folder.run()
     deliver(folder, [])
-    with pytest.raises(Held, match="3 of 3"):
+    with pytest.raises(Held, match="no row at all, and the table has 3"):
         folder.run()
     assert ids(folder) == [0, 1, 2]
     assert folder.open().approve("sales").status == "succeeded"
     assert ids(folder) == []
+
+
+def add(folder: Folder, name: str, count: int, first: int = 0) -> None:
+    """Deliver one more file."""
+    folder.write_csv(f"landing/{name}.csv", ["id", "v"], [(first + i, "a") for i in range(count)])
+
+
+@pytest.mark.parametrize("keys", [{"mode": "append"}, {"mode": "upsert", "key": ["id"]}])
+def test_too_many_and_too_few_rows_are_held(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
+    """Only the batch that was shown is approved: the next one is looked at as strictly as ever."""
+    pipeline = Folder.files_pipeline(guard={"min_rows": 2, "max_rows": 4}, source={"max_files": 1}, **keys)
+    folder = make_folder(pipelines={"sales": pipeline})
+    for name, count, first in (("a", 3, 0), ("b", 6, 10), ("c", 5, 20), ("d", 1, 30)):
+        add(folder, name, count, first)
+    with pytest.raises(Held, match="it has 6 rows, and at most 4 are allowed"):
+        folder.run()
+    assert ids(folder) == [0, 1, 2]
+    staged = list((folder.path / ".esker/warehouse/shop/sales/data").rglob("*.parquet"))
+    assert len(staged) == 1  # a batch that waits for weeks leaves no files behind, run by run
+    result = folder.open().approve("sales")
+    assert (result.status, result.rows.inserted) == ("held", 6)
+    assert "it has 5 rows" in str(held(folder))
+    assert folder.open().approve("sales").rows.inserted == 5
+    assert "it has 1 rows, and at least 2 are expected" in str(held(folder))
+    folder.open().reject("sales")
+    assert ids(folder) == [0, 1, 2, *range(10, 16), *range(20, 25)]
+    assert folder.run().rows.read == 0
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_deletes_of_an_upsert_can_be_guarded(make_folder: MakeFolder, lane: str) -> None:
+    """Without `max_delete` an upsert deletes as much as the source says."""
+    pipeline = Folder.files_pipeline(
+        mode="upsert", key=["id"], deletes="hard", delete_when="v = 'gone'", lane=lane
+    )
+    folder = make_folder(pipelines={"sales": pipeline})
+    add(folder, "a", 10)
+    folder.run()
+    folder.write_csv("landing/b.csv", ["id", "v"], [(i, "gone") for i in range(6)])
+    folder.change(guard={"max_delete": "50%"})
+    with pytest.raises(Held, match="6 of 10"):
+        folder.run()
+    assert ids(folder) == list(range(10))
+    assert folder.open().approve("sales").rows.deleted == 6
+    assert ids(folder) == list(range(6, 10))
+
+
+def test_an_unusually_large_batch_is_held(make_folder: MakeFolder) -> None:
+    """Many files of the usual size are a backlog, one that is far larger is a question."""
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline()})
+    project = folder.open()
+    for number in range(9):
+        add(folder, f"usual {number}", 2)
+        project.run("sales")
+    add(folder, "early", 10_002)
+    project.run("sales")  # too early to know what is usual
+    for number in range(10, 70):
+        add(folder, f"usual {number}", 200)  # a backlog: as many rows, no file unusual
+    project.run("sales")
+    add(folder, "large", 10_003)
+    with pytest.raises(Held, match="10,003 rows a file, more than 100 times the usual 2"):
+        project.run("sales")
+    project.load("sales", [{"id": i, "v": "x"} for i in range(12_000)])  # a program knows what it means
+    assert project.approve("sales").rows.read == 10_003
+    add(folder, "large again", 10_003)
+    assert project.run("sales").rows.read == 10_003  # what was approved once is known by now
+
+
+def test_an_unusually_small_snapshot_is_held(make_folder: MakeFolder) -> None:
+    """Mode `replace` compares nothing, but the number of rows tells that something is missing."""
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(mode="replace")})
+    project = folder.open()
+    for _ in range(10):
+        deliver(folder, range(2_000))
+        project.run("sales")
+    deliver(folder, range(150))
+    with pytest.raises(Held, match="150 rows, and 10 times as many are less than the usual 2,000"):
+        project.run("sales")
+    assert len(ids(folder)) == 2_000
+    folder.change(guard={"times_usual": "off", "max_delete": "90%"})
+    with pytest.raises(Held, match="it would delete 1,850 of 2,000 rows"):
+        folder.run()
+    folder.change(guard={"times_usual": "off"})
+    assert folder.run().rows.inserted == 150
+
+
+def test_an_empty_snapshot_is_held_whatever_may_be_deleted(make_folder: MakeFolder) -> None:
+    """`max_delete: 100%` is no word about a source that is empty; `min_rows: 0` is."""
+    folder = snapshots(make_folder, guard={"max_delete": "100%"})
+    deliver(folder, [])
+    with pytest.raises(Held, match="no row at all, and the table has 10"):
+        folder.run()
+    folder.change(guard={"max_delete": "100%", "min_rows": 0})
+    assert folder.run().rows.missing == 10
+    assert held(folder) is None
+
+
+def test_rows_that_were_handed_over_are_held_by_whoever_has_them(make_folder: MakeFolder) -> None:
+    """`esker approve` could not load them; the program hands them over again."""
+    folder = snapshots(make_folder)
+    project = folder.open()
+    with pytest.raises(Held, match="9 of 10") as caught:
+        project.load("sales", [{"id": 3, "v": "a"}])
+    assert "approved=error" in caught.value.remedy
+    assert held(folder) is None
+    with pytest.raises(Held, match="10 of 10"):
+        project.load("sales", [{"id": 77, "v": "a"}], approved=caught.value)
+    assert project.load("sales", [{"id": 3, "v": "a"}], approved=caught.value).rows.missing == 9
+    assert ids(folder) == [3]

@@ -1,17 +1,21 @@
 """Holds: batches that tripped a guard and wait for a person.
 
-A hold names the slice that was held and how much it would delete. The table was not touched and the
-position did not move, so a lost state database loses only the question: the next run asks it again.
+A hold names the slice that was held and the figures that are too high or too low. The table was not
+touched and the position did not move, so a lost state database loses only the question: the next run
+asks it again.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
+from esker.errors import Tripped
 from esker.ledger.entry import LedgerEntry, Position, entry_digest
 from esker.ledger.state import State, holds, moment_of, text_of
 
@@ -26,10 +30,18 @@ class Hold:
     """Digest of the ledger entry that the batch was planned from."""
     position: Position | None
     """Where the pipeline stands when the batch is past."""
-    deletes: int
-    """How many rows it would delete: so many are approved, not more."""
+    tripped: tuple[Tripped, ...]
+    """Which guards it tripped: these figures are approved, and none that are worse."""
     message: str
     held_at: datetime
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "run_id": self.run_id,
+            "message": self.message,
+            "tripped": [each.as_json() for each in self.tripped],
+            "held_at": self.held_at.isoformat(),
+        }
 
     def is_of(self, entry: LedgerEntry | None) -> bool:
         """Tell whether the pipeline still stands where it stood when the batch was held."""
@@ -44,7 +56,7 @@ def hold(
     run_id: str,
     entry: LedgerEntry | None,
     position: Position | None,
-    deletes: int,
+    tripped: Sequence[Tripped],
     message: str,
 ) -> None:
     """Write down that a batch is held; an earlier one of the pipeline is forgotten."""
@@ -57,7 +69,7 @@ def hold(
                 run_id=run_id,
                 entry=entry_digest(entry),
                 position=json.dumps(position),
-                deletes=deletes,
+                tripped=json.dumps([each.as_json() for each in tripped]),
                 message=message,
                 held_at=text_of(state.now()),
             )
@@ -75,7 +87,7 @@ def find_hold(state: State, project: str, pipeline: str) -> Hold | None:
         run_id=found.run_id,
         entry=found.entry,
         position=json.loads(found.position),
-        deletes=found.deletes,
+        tripped=tuple(Tripped(**each) for each in json.loads(found.tripped)),
         message=found.message,
         held_at=moment_of(found.held_at),
     )

@@ -20,6 +20,7 @@ from esker.project.secrets import masked
 
 _KEPT_FOR = timedelta(days=90)
 _KEPT_RUNS = 1_000
+_SIZES = 30
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,20 @@ def latest_runs(state: State, project: str, pipeline: str, limit: int = 1) -> li
     )
     with state.begin() as connection:
         return [_record(row) for row in connection.execute(query)]
+
+
+def batch_sizes(state: State, project: str, pipeline: str, *, whole: bool) -> list[int]:
+    """Return how many rows the last batches had that came from the source: a piece, or `whole`."""
+    query = (
+        sa.select(runs.c.result)
+        .where(runs.c.project == project, runs.c.pipeline == pipeline, runs.c.status == "succeeded")
+        .order_by(runs.c.started_at.desc())
+        .limit(_SIZES)
+    )
+    with state.begin() as connection:
+        results = [json.loads(text) for text in connection.execute(query).scalars() if text]
+    found = [(result["rows"]["read"], result.get("pieces", 0)) for result in results]
+    return [rows if whole else rows // pieces for rows, pieces in found if pieces]
 
 
 def last_success(state: State, project: str, pipeline: str) -> RunRecord | None:

@@ -60,7 +60,7 @@ holds = sa.Table(
     sa.Column("run_id", sa.String(36), nullable=False),
     sa.Column("entry", sa.String(64), nullable=False),
     sa.Column("position", sa.Text, nullable=False),
-    sa.Column("deletes", sa.BigInteger, nullable=False),
+    sa.Column("tripped", sa.Text, nullable=False),
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("held_at", sa.String(32), nullable=False),
 )

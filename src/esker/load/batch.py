@@ -18,11 +18,12 @@ from esker.engine.iceberg.table import TableId
 from esker.engine.machine import cores
 from esker.engine.progress import watched
 from esker.engine.session import Engine
-from esker.errors import BadRows
+from esker.errors import BadRows, Held
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog
 from esker.ledger.quarantine import Quarantine
 from esker.load.counts import RowCounts
+from esker.load.guards import Guards
 from esker.load.memory import Memory
 from esker.load.publish import Change
 from esker.project.pipelines import Pipeline
@@ -56,6 +57,7 @@ class Batch:
     """The columns that the source sends."""
     bytes: int
     progress: Callable[[int, int], None]
+    guards: Guards
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,6 @@ class Loading:
     quarantine: Callable[[], Quarantine] | None = None
     """Opens the quarantine, and makes it when there is none."""
     memory: Memory | None = None
-    approved: int = 0
-    """So many deletes have been approved by a person."""
     reached: Callable[[Step], None] = lambda step: None
     connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: _duckdb().cursor())
 
@@ -117,6 +117,15 @@ def stage_rows(loading: Loading, batch: Batch) -> StagedFiles:
         raise BadRows(loading.name, counts["bad"], counts["read"], examples)
     # The files tell how many rows there are; a count made on the way may count a repeated task twice.
     return staged
+
+
+def check_staged(loading: Loading, staged: StagedFiles, check: Callable[[], None]) -> None:
+    """Call a check on staged files that raises Held; they are removed then, before any commit names them."""
+    try:
+        check()
+    except Held:
+        discard(loading.engine, staged)
+        raise
 
 
 def _packed(frame: DataFrame, engine: Engine, source_bytes: int) -> DataFrame:

@@ -19,6 +19,7 @@ from esker.ledger.quarantine import Quarantine
 from esker.ledger.side_table import Files, OpenSide, Stamp
 from esker.load.counts import RowCounts
 from esker.load.diff import KeyRules
+from esker.load.guards import Guards
 from esker.load.memory import Memory
 from esker.project.types import Column
 
@@ -48,13 +49,16 @@ class Comparison:
     quarantine: Callable[[], Quarantine]
     """Opens the quarantine, and makes it when there is none."""
     memory: Memory
-    guard: Callable[[RowCounts, int], None]
-    """Raises when the batch must not be published as it is; told how many rows the table shows."""
+    guards: Guards
     reached: Callable[[Step], None]
 
     def stamp(self, changeset: int) -> Stamp:
         """Return what the rows of this batch share, if it becomes this changeset now."""
         return Stamp(self.pipeline, self.run, self.slice, changeset, datetime.now(UTC))
+
+    def check(self, counts: RowCounts, live: Callable[[], int]) -> None:
+        """Raise Held when a batch with these outcomes must not be published unseen."""
+        self.guards.check(counts.read, counts.deleted + counts.missing, live)
 
     def stage_sides(
         self, stamp: Stamp, *, changes: Rows | None, rejected: Rows | None, deletes: Rows | None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from esker.engine.iceberg.stage import StagedFiles
-from esker.errors import EskerError, LogAhead, LogGap, SideTableForeign
+from esker.errors import EskerError, Held, LogAhead, LogGap, SideTableForeign
 from esker.events import Listener, Progressed, Reached, Step
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.outbox import drain
 from esker.load.batch import Batch, Loading
 from esker.load.counts import RowCounts
+from esker.load.guards import Approved, Guards
 from esker.load.publish import Change, Published, Publisher
 from esker.project.types import Column
 from esker.sources import Reader, Slice
@@ -45,11 +46,17 @@ class Loader:
     source: Reader
     publisher: Publisher
     listen: Listener
+    guards: Guards
 
     def load(
-        self, piece: Slice, columns: tuple[Column, ...], sent: tuple[str, ...], planned: LedgerEntry | None
+        self,
+        piece: Slice,
+        columns: tuple[Column, ...],
+        sent: tuple[str, ...],
+        planned: LedgerEntry | None,
+        approved: Approved,
     ) -> Loaded:
-        """Read, check, stage, record and publish one slice."""
+        """Read, check, stage, record and publish one slice. Raises Held for what nobody has `approved`."""
         batch = Batch(
             id=f"{self.publisher.run}-{piece.id}",
             slice=piece.id,
@@ -59,9 +66,15 @@ class Loader:
             sent=sent,
             bytes=piece.bytes,
             progress=self._progress(piece.bytes),
+            guards=replace(self.guards, approved=approved, pieces=piece.pieces),
         )
         self._reached(Step.READ, piece.summary)
-        change = self.mode.stage(batch)
+        try:
+            change = self.mode.stage(batch)
+        except Held:
+            # If a person rejects it, the position moves past the slice: what it was must be known then.
+            self.source.record(piece, self.publisher.run)
+            raise
         try:
             self._reached(Step.STAGED)
             self.source.confirm(piece)

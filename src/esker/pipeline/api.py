@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
+from esker.errors import Held
 from esker.events import Listener, silent
 from esker.ledger.holds import Hold
 from esker.ledger.state import State
@@ -66,13 +67,19 @@ class OpenProject:
         pipeline: str,
         data: DataFrame | pa.Table | pa.RecordBatch | Iterable[Mapping[str, Any]],
         listen: Listener = silent,
+        *,
+        approved: Held | None = None,
     ) -> RunResult:
         """Load rows through a pipeline in the place of its source's: contract, diff, publish and all.
 
-        The pipeline's position stays where it is. Raises the error of a run that failed.
+        The pipeline's position stays where it is. Raises the error of a run that failed. Rows that were
+        held are loaded when they are handed over again with that error as `approved`.
         """
         source = HandedOver.of(self.engine, self.project.pipeline(pipeline), data)
-        result = run_pipeline(self.project, self._start, self.state, pipeline, listen, source)
+        figures = {each.guard: each.rows for each in approved.tripped} if approved else {}
+        result = run_pipeline(
+            self.project, self._start, self.state, pipeline, listen, source, approved=figures
+        )
         if result.error is not None:
             raise result.error
         return result

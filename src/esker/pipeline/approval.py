@@ -20,12 +20,13 @@ from esker.project import Project
 
 
 def approve(project: Project, start: Start, state: State, name: str, listen: Listener = silent) -> RunResult:
-    """Run a pipeline whose batch is held, with as many deletes allowed as were shown, or raise NoHold.
+    """Run a pipeline whose batch is held, with the figures allowed that were shown, or raise NoHold.
 
-    The batch is read and compared anew. If it would delete more by now, it is held again.
+    The batch is read and compared with the table of today. If it would be worse by now, it is held again.
     """
     waiting = _waiting(project, state, name)
-    return run_pipeline(project, start, state, name, listen, approved=waiting.deletes)
+    approved = {each.guard: each.rows for each in waiting.tripped}
+    return run_pipeline(project, start, state, name, listen, approved=approved)
 
 
 def reject(project: Project, start: Start, state: State, name: str) -> Hold:

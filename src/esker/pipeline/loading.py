@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from esker.ledger.delete_memory import DeleteMemory, memory_columns
 from esker.ledger.quarantine import QUARANTINE_COLUMNS, Quarantine
 from esker.ledger.side_table import LOG, OpenSide
 from esker.load.batch import Loading
+from esker.load.guards import Guards
 from esker.load.loader import Loader, Mode
 from esker.load.memory import Memory
 from esker.load.modes.append import Append
@@ -34,8 +36,7 @@ def open_loader(
     source: Reader,
     publisher: Publisher,
     listen: Listener,
-    *,
-    approved: int = 0,
+    sizes: Callable[[], Sequence[int]],
 ) -> Loader:
     """Return the loader of a pipeline whose table, with these columns, and change log are there."""
     pipeline = engine.project.pipeline(name)
@@ -45,12 +46,12 @@ def open_loader(
         pipeline,
         publisher.table,
         publisher.run,
-        approved=approved,
         reached=lambda step: listen(Reached(name, step)),
     )
+    guards = Guards(name, str(publisher.table), pipeline, sizes=sizes)
     if pipeline.mode not in KEYED:
         plain: Mode = Append(loading) if pipeline.mode == "append" else Replace(loading)
-        return Loader(loading, plain, source, publisher, listen)
+        return Loader(loading, plain, source, publisher, listen, guards)
     if pipeline.changes:
         log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
         publisher.sides[LOG] = log.side
@@ -73,4 +74,4 @@ def open_loader(
             late=pipeline.late,
         ),
     )
-    return Loader(loading, Keyed(loading), source, publisher, listen)
+    return Loader(loading, Keyed(loading), source, publisher, listen, guards)

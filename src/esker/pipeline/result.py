@@ -27,6 +27,8 @@ class RunResult:
     position: Mapping[str, Position | None] = field(default_factory=lambda: {"from": None, "to": None})
     bytes_written: int = 0
     batches: int = 0
+    pieces: int = 0
+    """Files, or the like, that were read from the source."""
     log_lag: int = 0
     """Changesets that wait to be written to the change log."""
     seconds: float = 0.0
@@ -45,6 +47,7 @@ class RunResult:
             "position": dict(self.position),
             "bytes_written": self.bytes_written,
             "batches": self.batches,
+            "pieces": self.pieces,
             "log_lag": self.log_lag,
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esker.engine.session import Engine
@@ -25,9 +25,10 @@ from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.outbox import lag
 from esker.ledger.remembered import remember
 from esker.ledger.run_id import new_run_id
-from esker.ledger.runs import record_end, record_start
+from esker.ledger.runs import batch_sizes, record_end, record_start
 from esker.ledger.side_table import LOG
 from esker.ledger.state import State
+from esker.load.guards import Approved
 from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher
 from esker.pipeline.loading import open_loader
@@ -35,10 +36,12 @@ from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_p
 from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
+from esker.project.pipelines import WHOLE
 from esker.project.secrets import redact
 from esker.sources import Reader, Slice
 
 _REPLANS = 3
+_HAND_OVER_AGAIN = "If the rows are right, hand them over again with this error: load(…, approved=error)."
 
 
 Start = Callable[[], Engine]
@@ -61,18 +64,18 @@ def run_pipeline(
     listen: Listener = silent,
     handed_over: Reader | None = None,
     *,
-    approved: int = 0,
+    approved: Approved | None = None,
 ) -> RunResult:
     """Run one pipeline. Errors are in the result; only an interruption is raised.
 
-    With `handed_over`, its rows are loaded in the place of the source's. So many deletes as a person has
-    `approved` trip no guard.
+    With `handed_over`, its rows are loaded in the place of the source's. Its first batch trips no guard
+    with figures that a person has `approved`.
     """
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
     try:
         with held(state, f"{project.state_key}/{name}"):
-            return _recorded(project, _Run(start, state, listen, result, handed_over, approved), result)
+            return _recorded(project, _Run(start, state, listen, result, handed_over, approved or {}), result)
     except LeaseTaken as taken:
         return replace(result, status="skipped", notes=(f"another run is active: {taken.holder}",))
     except EskerError as error:
@@ -136,7 +139,7 @@ class _Run:
     listen: Listener
     result: RunResult
     handed_over: Reader | None = None
-    approved: int = 0
+    approved: Approved = field(default_factory=dict)
     _engine: Engine | None = None
 
     @property
@@ -185,7 +188,7 @@ class _Run:
             source,
             publisher,
             self.listen,
-            approved=self.approved,
+            self._sizes,
         )
         loader.settle(plan.properties)
         if plan.slices:
@@ -200,6 +203,7 @@ class _Run:
                 position={"from": position, "to": piece.end},
                 bytes_written=self.result.bytes_written + loaded.bytes,
                 batches=self.result.batches + (loaded.published is not None),
+                pieces=self.result.pieces + (piece.pieces if self.handed_over is None else 0),
             )
             if loaded.owed is not None:
                 assert loaded.published is not None
@@ -214,8 +218,12 @@ class _Run:
         """Load a slice. One that trips a guard is written down, for a person to decide."""
         project = self.engine.project.state_key
         try:
-            loaded = loader.load(piece, plan.columns, plan.sent, entry)
+            loaded = loader.load(piece, plan.columns, plan.sent, entry, self.approved)
         except Held as error:
+            if self.handed_over is not None:
+                # Nothing to write down: whoever handed the rows over has them, `esker approve` would not.
+                error.remedy = _HAND_OVER_AGAIN
+                raise
             hold(
                 self.state,
                 project,
@@ -223,13 +231,23 @@ class _Run:
                 run_id=self.result.run_id,
                 entry=entry,
                 position=piece.end,
-                deletes=error.deletes,
+                tripped=error.tripped,
                 message=error.message,
             )
             raise
-        if loaded.published is not None:
+        # What was approved is the first batch: those behind it have been seen by nobody.
+        self.approved = {}
+        if loaded.published is not None and self.handed_over is None:
             release(self.state, project, plan.pipeline)
         return loaded
+
+    def _sizes(self) -> Sequence[int]:
+        """Return what is usual. A program that hands rows over knows how many it means."""
+        if self.handed_over is not None:
+            return ()
+        project, name = self.engine.project, self.result.pipeline
+        whole = project.pipeline(name).mode in WHOLE
+        return batch_sizes(self.state, project.state_key, name, whole=whole)
 
     def _add(self, **facts: Any) -> None:
         self.result = replace(self.result, **facts)

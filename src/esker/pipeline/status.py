@@ -36,14 +36,7 @@ class PipelineStatus:
             "table": self.table,
             "status": self.status,
             "due": self.is_due,
-            "hold": None
-            if self.hold is None
-            else {
-                "run_id": self.hold.run_id,
-                "message": self.hold.message,
-                "deletes": self.hold.deletes,
-                "held_at": self.hold.held_at.isoformat(),
-            },
+            "hold": None if self.hold is None else self.hold.as_json(),
             "last_run": None
             if last is None
             else {

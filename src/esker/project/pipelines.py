@@ -62,6 +62,8 @@ KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "sync")
 """Modes that compare rows by key."""
 WHOLE: tuple[Mode, ...] = ("replace", "sync")
 """Modes whose batch is all that the source holds."""
+_DELETING: tuple[Mode, ...] = ("upsert", "sync", "replace")
+"""Modes whose batches can be told how many rows they may delete."""
 _KEYED_ONLY = (
     "key",
     "order_by",
@@ -84,9 +86,33 @@ class SmallLane(Declaration):
 class Guard(Declaration):
     """What is too much to happen unseen."""
 
-    max_delete: Share = Field(
-        0.1, description="Mode `sync`: most of the table's rows that one batch may delete: `10%`."
+    max_delete: Share | None = Field(
+        None,
+        description="Most of the table's rows that one batch may delete, or `replace` may leave out: `10%`, "
+        "which is the default of mode `sync`; elsewhere there is none.",
     )
+    min_rows: int | None = Field(
+        None,
+        ge=0,
+        description="Least rows of a batch. By default `sync` and `replace` hold a batch without any row "
+        "when the table has rows; 0 lets it happen.",
+    )
+    max_rows: int | None = Field(None, ge=1, description="Most rows of a batch.")
+    times_usual: int | Literal["off"] | None = Field(
+        None,
+        description="A batch with more than so many times as many rows a file as usual is held; for `sync` "
+        "and `replace`, one with so many times more or fewer rows. Usual is the median of the last 30 "
+        "runs, once there are ten; differences of less than 10,000 rows (`sync` and `replace`: 1,000), and "
+        "sizes that occurred among these runs, never count. Default: 100; `sync` and `replace`: 10. `off` "
+        "switches it off.",
+    )
+
+    @field_validator("times_usual")
+    @classmethod
+    def _more_than_once(cls, times: int | str | None) -> int | str | None:
+        if isinstance(times, int) and times < 2:
+            raise ValueError("write 2 or more, or off")
+        return times
 
 
 class Pipeline(Declaration):
@@ -220,8 +246,14 @@ class Pipeline(Declaration):
 
     @model_validator(mode="after")
     def _keys_fit_the_mode(self) -> Pipeline:
-        if "guard" in self.model_fields_set and self.mode != "sync":
-            raise MistakeAt(("guard",), "guard: max_delete is for mode sync")
+        if self.guard.max_delete is not None and self.mode not in _DELETING:
+            raise MistakeAt(
+                ("guard", "max_delete"),
+                f"mode {self.mode} deletes nothing by itself; {', '.join(_DELETING)} do",
+            )
+        least, most = self.guard.min_rows, self.guard.max_rows
+        if least is not None and most is not None and least > most:
+            raise MistakeAt(("guard", "min_rows"), "min_rows is more than max_rows")
         if self.mode == "replace_partitions" and not self.partition_by:
             raise MistakeAt(("mode",), "mode replace_partitions needs partition_by:")
         if self.mode not in KEYED:

@@ -32,6 +32,8 @@ class Slice:
     """In words, for people: `3 files, 12.4 kB`."""
     content: Any
     """What only the source itself understands."""
+    pieces: int = 1
+    """How many files, or the like, it is made of."""
 
 
 @dataclass(frozen=True)

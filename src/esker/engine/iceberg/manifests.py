@@ -62,6 +62,12 @@ class LiveFiles:
         """Some engine deleted rows by value: which they are, only a scan can tell."""
         return any(delete.content == _EQUALITY for delete in self.deletes)
 
+    @cached_property
+    def rows(self) -> int:
+        """How many rows there are; at most, where deletes are by value or overlap."""
+        gone = sum(delete.records for delete in self.deletes if delete.content != _EQUALITY)
+        return max(sum(file.records for file in self.data) - gone, 0)
+
     def deletes_of(self, file: FileEntry) -> list[FileEntry]:
         """Return the position deletes that may concern a data file, by Iceberg's rules."""
         path = file.path.encode()

@@ -139,8 +139,8 @@ class LargeBatch(Change):
         outcomes = {row["outcome"]: row["count"] for row in verdicts.groupBy("outcome").count().collect()}
         duplicates = self.read - self.keyless - sum(outcomes.values()) + outcomes.get("missing", 0)
         counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.keyless)
-        if self.rules.is_complete:
-            self.given.guard(counts, stored.where(~F.col("s_deleted")).count())
+        live = stored.where(~F.col("s_deleted"))
+        self.given.check(counts, live.count if self.rules.is_complete else lambda: attempt.files.rows)
         has_gone = any(outcomes.get(outcome) for outcome in GONE)
         last_rows = self._last_rows(attempt, verdicts) if has_gone else None
         remembered = self._remembered(verdicts, last_rows)

@@ -105,8 +105,7 @@ class SmallBatch(Change):
         outcomes = _counted(verdicts)
         duplicates = len(self.rows) - len(self.winners)
         counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.quarantined)
-        if self.rules.is_complete:
-            self.given.guard(counts, self._live(found))
+        self.given.check(counts, lambda: self._live(attempt, found))
         last_rows = self._last_rows(attempt, found, verdicts)
         remembered = self._remembered(verdicts, last_rows)
         is_change = bool(self.quarantined or len(remembered) or any(outcomes.get(name) for name in LOGGED))
@@ -150,8 +149,10 @@ class SmallBatch(Change):
         found, looked_at = look_up(attempt.files, attempt.schema, self.keys, wanted, whole=whole)
         return (_numbered(found) if whole else found), looked_at
 
-    def _live(self, found: list[Found]) -> int:
-        """Return how many rows of the table are not marked as deleted."""
+    def _live(self, attempt: Attempt, found: list[Found]) -> int:
+        """Return how many rows the table has; for a complete batch, without those marked as deleted."""
+        if not self.rules.is_complete:
+            return attempt.files.rows
         marks = self.rules.deleted_column
         gone = sum(pc.sum(hits.rows.column(marks)).as_py() or 0 for hits in found) if marks else 0
         return sum(len(hits.positions) for hits in found) - gone

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from esker.engine.iceberg.commit import Attempt
-from esker.load.batch import Batch, Loading, StagedRows, stage_rows
+from esker.load.batch import Batch, Loading, StagedRows, check_staged, stage_rows
 from esker.load.counts import RowCounts
 from esker.load.publish import Change, Made
 
@@ -18,7 +18,9 @@ class Append:
     loading: Loading
 
     def stage(self, batch: Batch) -> Change:
-        return Appended(stage_rows(self.loading, batch))
+        staged = stage_rows(self.loading, batch)
+        check_staged(self.loading, staged, lambda: batch.guards.check(staged.rows, 0, lambda: 0))
+        return Appended(staged)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from esker.contracts.evolution import find
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.store import can_reach
-from esker.errors import Held
 from esker.load.batch import Batch, Loading
 from esker.load.collected import collect
 from esker.load.comparison import Comparison
-from esker.load.counts import RowCounts
 from esker.load.diff import KeyRules
 from esker.load.incoming import DeleteMark, incoming
 from esker.load.lanes.large import LargeBatch
@@ -75,7 +73,7 @@ class Keyed:
             log=loading.log,
             quarantine=loading.quarantine,
             memory=loading.memory,
-            guard=self._guard,
+            guards=batch.guards,
             reached=loading.reached,
         )
 
@@ -94,16 +92,6 @@ class Keyed:
             if stored > 4 * pipeline.small_lane.max_rows:
                 return False
         return pipeline.lane == "small" or batch.bytes <= pipeline.small_lane.max_bytes
-
-    def _guard(self, counts: RowCounts, live: int) -> None:
-        """Raise Held when a complete snapshot would delete more than is allowed."""
-        most = self.loading.pipeline.guard.max_delete
-        if counts.missing > max(live * most, self.loading.approved):
-            why = (
-                f"The snapshot holds {counts.read:,} rows; at most {most:.0%} of the table may go at a time "
-                "(guard: max_delete)."
-            )
-            raise Held(self.loading.name, str(self.loading.table), counts.missing, live, why)
 
     def _deleted_column(self, batch: Batch) -> str | None:
         """Return the column by which the source marks deletes, if it sends one."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from esker.engine.iceberg.commit import Attempt
-from esker.errors import Held, PartitionsMixed
-from esker.load.batch import Batch, Loading, StagedRows, stage_rows
+from esker.errors import PartitionsMixed
+from esker.load.batch import Batch, Loading, StagedRows, check_staged, stage_rows
 from esker.load.counts import RowCounts
+from esker.load.guards import Guards
 from esker.load.publish import Change, Made
 
 
@@ -21,18 +22,11 @@ class Replace:
     def stage(self, batch: Batch) -> Change:
         staged = stage_rows(self.loading, batch)
         of_partitions = self.loading.pipeline.mode == "replace_partitions"
-        if not staged.rows and not of_partitions:
-            self._check_emptying()
-        return Replacement(staged, of_partitions)
-
-    def _check_emptying(self) -> None:
-        """Raise Held when a source without rows would empty the table."""
-        loading = self.loading
-        attempt = Attempt(loading.engine, loading.table)
-        live = sum(file.records for file in attempt.files.data)
-        if live > loading.approved:
-            why = "The source holds no row at all. Mostly that is a mistake in the source."
-            raise Held(loading.name, str(loading.table), live, live, why)
+        change = Replacement(staged, of_partitions, batch.guards)
+        # Once before anything else is done, and then against the table of each attempt.
+        attempt = Attempt(self.loading.engine, self.loading.table)
+        check_staged(self.loading, staged, lambda: change.check(attempt))
+        return change
 
 
 @dataclass(frozen=True)
@@ -40,8 +34,15 @@ class Replacement(StagedRows):
     """Staged rows that are to replace others."""
 
     of_partitions: bool
+    guards: Guards
+
+    def check(self, attempt: Attempt) -> None:
+        """Raise Held when the table must not be replaced unseen."""
+        live = 0 if self.of_partitions else attempt.files.rows
+        self.guards.check(self.files.rows, max(live - self.files.rows, 0), lambda: live)
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
+        self.check(attempt)
         if not self.files.rows and (self.of_partitions or not attempt.files.data):
             return self.counts
         if self.of_partitions and any(file.spec_id != attempt.spec_id for file in attempt.files.data):

@@ -73,7 +73,7 @@ class FilesReader:
             return []
         end: dict[str, Any] = {"batch": new_run_id(), "files": len(files)}
         size = sum(file.version.size for file in files)
-        return [Slice(position, end, end["batch"], size, _counted(files), tuple(files))]
+        return [Slice(position, end, end["batch"], size, _counted(files), tuple(files), len(files))]
 
     def newest(self) -> Slice | None:
         files = list_files(self.engine.project, self.name, self.source)
@@ -119,7 +119,7 @@ class FilesReader:
             part = tuple(files[first : first + self.source.max_files])
             end: dict[str, Any] = {"batch": new_run_id(), "files": before + first + len(part)}
             size = sum(file.version.size for file in part)
-            slices.append(Slice(position, end, end["batch"], size, _counted(part), part))
+            slices.append(Slice(position, end, end["batch"], size, _counted(part), part, len(part)))
             position = end
         return slices
 

@@ -1,0 +1,100 @@
+"""Guards: what is too much, or too little, to happen unseen. A batch that trips one is held.
+
+A person who approves a batch approves the figures that were shown. The batch is compared anew then, and
+held again when it would be worse by now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from esker.errors import Held, Tripped
+from esker.project.pipelines import WHOLE, Pipeline
+
+Approved = Mapping[str, int]
+"""By the name of a guard, the figure that a person has seen and approved."""
+
+_ENOUGH = 10
+"""Sizes of so few batches tell nothing about what is usual."""
+_TIMES, _TIMES_WHOLE = 100, 10
+_SMALL, _SMALL_WHOLE = 10_000, 1_000
+"""Differences of fewer rows are never unusual: ten rows after a hundred batches of one are no alarm."""
+
+
+@dataclass(frozen=True)
+class Guards:
+    """The guards of one batch."""
+
+    name: str
+    table: str
+    pipeline: Pipeline
+    approved: Approved = field(default_factory=dict)
+    pieces: int = 1
+    """How many files, or the like, the batch was read from."""
+    sizes: Callable[[], Sequence[int]] = lambda: ()
+    """Returns the rows of the pipeline's last batches: per piece, or whole where a batch is all there is."""
+
+    def check(self, rows: int, deletes: int, live: Callable[[], int]) -> None:
+        """Raise Held for a batch of so many rows that would delete so many of the rows that are live."""
+        found = [self._size(rows), self._least(rows, live), self._deletes(deletes, live), self._unusual(rows)]
+        tripped = [each for each in found if each is not None]
+        if any(not self._is_approved(each) for each in tripped):
+            raise Held(self.name, self.table, tripped)
+
+    def _is_approved(self, tripped: Tripped) -> bool:
+        seen = self.approved.get(tripped.guard)
+        if seen is None:
+            return False
+        return tripped.rows <= seen if tripped.rows > tripped.allowed else tripped.rows >= seen
+
+    def _size(self, rows: int) -> Tripped | None:
+        most = self.pipeline.guard.max_rows
+        if most is None or rows <= most:
+            return None
+        return Tripped("max_rows", rows, most, f"it has {rows:,} rows, and at most {most:,} are allowed")
+
+    def _least(self, rows: int, live: Callable[[], int]) -> Tripped | None:
+        least = self.pipeline.guard.min_rows
+        if least is not None:
+            told = f"it has {rows:,} rows, and at least {least:,} are expected"
+            return Tripped("min_rows", rows, least, told) if rows < least else None
+        if self.pipeline.mode not in WHOLE or rows or not live():
+            return None
+        return Tripped("min_rows", 0, 1, f"it has no row at all, and the table has {live():,}")
+
+    def _deletes(self, deletes: int, live: Callable[[], int]) -> Tripped | None:
+        share = self.pipeline.guard.max_delete
+        if share is None and self.pipeline.mode == "sync":
+            share = 0.1
+        if share is None or not deletes:
+            return None
+        present = live()
+        most = int(present * share)
+        if deletes <= most:
+            return None
+        told = f"it would delete {deletes:,} of {present:,} rows, and at most {share:.0%} may go at a time"
+        return Tripped("max_delete", deletes, most, told)
+
+    def _unusual(self, rows: int) -> Tripped | None:
+        """Return what is wrong with a size that is far from the usual, and seen for the first time."""
+        is_whole = self.pipeline.mode in WHOLE
+        times = self.pipeline.guard.times_usual or (_TIMES_WHOLE if is_whole else _TIMES)
+        small = _SMALL_WHOLE if is_whole else _SMALL
+        if times == "off" or (rows < small and not is_whole):
+            return None
+        sizes = self.sizes()
+        if len(sizes) < _ENOUGH:
+            return None
+        size = rows if is_whole else rows // self.pieces
+        usual = int(median(sizes))
+        each = "" if is_whole else " a file"
+        surplus = rows - (usual if is_whole else usual * self.pieces)
+        if size > max(usual * times, *sizes) and surplus >= small:
+            told = f"it has {size:,} rows{each}, more than {times} times the usual {usual:,}"
+            return Tripped("times_usual", size, usual * times, told)
+        if is_whole and size * times < usual and size < min(sizes) and -surplus >= small:
+            told = f"it has {size:,} rows, and {times} times as many are less than the usual {usual:,}"
+            return Tripped("times_usual", size, -(-usual // times), told)
+        return None
