@@ -142,6 +142,8 @@ _TITLES = {
     "ColumnDeclaration": "A column",
     "SqliteCatalog": "Catalog: sqlite",
     "JdbcCatalog": "Catalog: jdbc",
+    "RestCatalog": "Catalog: rest",
+    "S3Store": "Store: s3",
     "SparkSettings": "Spark",
     "StateSettings": "State database",
 }

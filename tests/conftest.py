@@ -13,8 +13,10 @@ from tests.folder import Folder
 
 @pytest.fixture(scope="session")
 def spark_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Start the one Spark of this test process."""
-    _ = Folder(tmp_path_factory.mktemp("spark")).open().engine
+    """Start the one Spark of this test process, with the jars that any test in it needs."""
+    buckets = {"type": "sqlite", "path": "buckets.db", "warehouse": "s3://nowhere"}
+    folder = Folder(tmp_path_factory.mktemp("spark"), store={"type": "s3"}, connections={"buckets": buckets})
+    _ = folder.open().engine
     yield
     from pyspark import SparkContext
 

@@ -419,6 +419,36 @@ class CatalogUnreachable(EngineError):
         )
 
 
+class StoreUnreachable(EngineError):
+    """The object store that has a table's files does not answer, or refuses. Nothing was published."""
+
+    code = "ESK-ENGINE-015"
+    exit_status = 4
+
+    def __init__(self, location: str, why: str) -> None:
+        super().__init__(
+            f'store of "{location}" cannot be used',
+            reason=why,
+            remedy="Check store: {endpoint, region, path_style, access_key, secret_key} in esker.yml and the "
+            "rights of that key, then: esker doctor",
+        )
+
+
+class StoreNotDeclared(EngineError):
+    """The catalog keeps its tables' files in S3, and the project does not say so. Nothing was changed."""
+
+    code = "ESK-ENGINE-016"
+    exit_status = 2
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the catalog keeps its tables in S3, and the project declares no store",
+            reason="Amazon's client is loaded only for projects that say so.",
+            remedy="Write store: {type: s3} into esker.yml, with what it needs; where the catalog hands out "
+            "keys itself, nothing more is needed.",
+        )
+
+
 class LogNotWritable(EngineError):
     """Spark's log cannot be written below the project's folder. Nothing was started."""
 

@@ -156,7 +156,7 @@ def test_project_files_are_right(page: Path, tmp_path: Path, monkeypatch: pytest
     for block in blocks(page):
         if block.language != "yaml" or not block.text.startswith("project:"):
             continue
-        for variable in re.findall(r"\$\{([A-Z_]+)\}", block.text):
+        for variable in re.findall(r"\$\{([A-Z0-9_]+)\}", block.text):
             monkeypatch.setenv(variable, "a value for the test")
         (tmp_path / "esker.yml").write_text(block.text, encoding="utf-8")
         for environment in (None, *load_project(tmp_path).environments):

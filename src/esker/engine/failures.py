@@ -24,7 +24,9 @@ from esker.errors import (
     OutOfMemory,
     SourceUnreadable,
     SparkFailed,
+    StoreNotDeclared,
     StoreNotWritable,
+    StoreUnreachable,
 )
 from esker.project.secrets import redact
 
@@ -86,6 +88,14 @@ def explain(
         ("is not writable", lambda: StoreNotWritable(_path(text), words)),
         ("Mkdirs failed to create", lambda: StoreNotWritable(_path(text), words)),
         ("UncheckedSQLException", lambda: CatalogUnreachable("of the project", words)),
+        ("software/amazon/awssdk", StoreNotDeclared),
+        ("S3Exception", lambda: StoreUnreachable("of the project", words)),
+        ("SdkClientException", lambda: StoreUnreachable("of the project", words)),
+        ("RESTException", lambda: CatalogUnreachable("of the project", words)),
+        ("NotAuthorizedException", lambda: CatalogUnreachable("of the project", words)),
+        ("ForbiddenException", lambda: CatalogUnreachable("of the project", words)),
+        ("ServiceFailureException", lambda: CatalogUnreachable("of the project", words)),
+        ("ServiceUnavailableException", lambda: CatalogUnreachable("of the project", words)),
         ("ConnectException", lambda: CatalogUnreachable("of the project", words)),
     )
     for needle, build in known:

@@ -19,6 +19,7 @@ _RUNTIMES = {"4.1": f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG
 JARS = {
     "iceberg": _RUNTIMES["4.1"],
     "sqlite": "org.xerial:sqlite-jdbc:3.53.4.0",
+    "aws": f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
     "postgresql": "org.postgresql:postgresql:42.7.14",
 }
 """Every jar that some connection needs, by the name that connections use."""

@@ -250,8 +250,8 @@ def _for_executors(project: Project, jars: list[Path]) -> dict[str, str]:
 
 def needed_jars(project: Project) -> list[str]:
     """Return the names of the jars that a project's catalogs need, Iceberg's first."""
-    catalogs = project.catalogs().values()
-    return ["iceberg", *dict.fromkeys(bind(catalog, project).jar for catalog in catalogs)]
+    bindings = (bind(catalog, project) for catalog in project.catalogs().values())
+    return ["iceberg", *dict.fromkeys(jar for binding in bindings for jar in binding.jars)]
 
 
 def _check_jars(project: Project, loaded: list[str]) -> None:

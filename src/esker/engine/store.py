@@ -6,42 +6,158 @@ cannot reach a table's store, `can_reach` says so, and the work is done by Spark
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
+from esker.errors import DiskFull, StoreNotWritable, StoreUnreachable
+from esker.project.secrets import redact
 
-def can_reach(location: str) -> bool:
-    """Tell whether files at a location can be read and written from this process."""
-    return urlsplit(location).scheme in ("", "file")
-
-
-def filesystem(location: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a location, and the path in it."""
-    parts = urlsplit(location)
-    # Iceberg writes `file:/a b`, not `file:///a%20b`: what stands there is the path itself.
-    path = location.removeprefix("file:") if parts.scheme == "file" else location
-    return fs.LocalFileSystem(), "/" + path.lstrip("/") if parts.scheme == "file" else unquote(path)
+_S3 = ("s3", "s3a")
+_OTHER_WAYS = ("s3.remote-signing-enabled", "client.factory", "client.credentials-provider")
+"""Properties of Iceberg's by which it reaches S3 in ways that this process does not know."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def read_bytes(location: str, offset: int = 0, length: int | None = None) -> bytes:
-    """Return a file's bytes, or a part of them."""
-    files, path = filesystem(location)
-    with files.open_input_file(path) as stream:
-        content: bytes = stream.read() if length is None else stream.read_at(length, offset)
-        return content
+@dataclass(frozen=True)
+class Store:
+    """What holds the files of tables: local disks, and perhaps an S3 store.
+
+    Stores are equal when they hold the same files, whatever keys they are opened with.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool = False
+    keys: tuple[str | None, str | None, str | None] = field(
+        default=(None, None, None), compare=False, repr=False
+    )
+    knows_s3: bool = False
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Store:
+        """Return the store that Iceberg's properties of a catalog or of a table's files describe."""
+        return cls(
+            endpoint=properties.get("s3.endpoint"),
+            region=properties.get("client.region"),
+            path_style=properties.get("s3.path-style-access", "false").lower() == "true",
+            keys=(
+                properties.get("s3.access-key-id"),
+                properties.get("s3.secret-access-key"),
+                properties.get("s3.session-token"),
+            ),
+            knows_s3=all(properties.get(name, "false") == "false" for name in _OTHER_WAYS),
+        )
+
+    def can_reach(self, location: str) -> bool:
+        """Tell whether files at a location can be read and written from this process."""
+        scheme = urlsplit(location).scheme
+        return scheme in ("", "file") or (scheme in _S3 and self.knows_s3)
+
+    def filesystem(self, location: str) -> tuple[fs.FileSystem, str]:
+        """Return the file system of a location, and the path in it."""
+        parts = urlsplit(location)
+        if parts.scheme in _S3:
+            return self._s3(), location.partition("://")[2]
+        # Iceberg writes `file:/a b`, not `file:///a%20b`: what stands there is the path itself.
+        path = location.removeprefix("file:") if parts.scheme == "file" else location
+        return fs.LocalFileSystem(), "/" + path.lstrip("/") if parts.scheme == "file" else unquote(path)
+
+    def read_bytes(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a file's bytes, or a part of them. Raises FileNotFoundError."""
+        files, path = self.filesystem(location)
+        with explained(location), files.open_input_file(path) as stream:
+            content: bytes = stream.read() if length is None else stream.read_at(length, offset)
+            return content
+
+    def write_bytes(self, location: str, content: Any) -> None:
+        """Write a new file from anything that holds bytes."""
+        files, path = self.filesystem(location)
+        with explained(location):
+            if isinstance(files, fs.LocalFileSystem):
+                files.create_dir(path.rpartition("/")[0], recursive=True)
+            with files.open_output_stream(path) as stream:
+                stream.write(content)
+
+    def exists(self, location: str) -> bool:
+        """Tell whether a file is there."""
+        files, path = self.filesystem(location)
+        with explained(location):
+            found: bool = files.get_file_info(path).type == fs.FileType.File
+            return found
+
+    def _s3(self) -> fs.FileSystem:
+        return _s3(self.endpoint, self.region, self.path_style, self.keys)
 
 
-def write_bytes(location: str, content: bytes | memoryview) -> None:
-    """Write a new file."""
-    files, path = filesystem(location)
-    files.create_dir(path.rpartition("/")[0], recursive=True)
-    with files.open_output_stream(path) as stream:
-        stream.write(content)
+LOCAL = Store()
+"""The disks of this machine."""
 
 
-def exists(location: str) -> bool:
-    """Tell whether a file is there."""
-    files, path = filesystem(location)
-    found: bool = files.get_file_info(path).type == fs.FileType.File
-    return found
+@contextmanager
+def explained(location: str) -> Iterator[None]:
+    """Raise what a store answers as one of Esker's errors; a file that is not there as FileNotFoundError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        words = redact(str(error))
+        if error.errno in _FULL:
+            raise DiskFull(os.strerror(error.errno)) from error
+        if error.errno in _DENIED:
+            raise StoreNotWritable(location, words) from error
+        raise StoreUnreachable(location, words) from error
+
+
+def try_store(store: Store, location: str, *, writes: bool) -> None:
+    """See whether a place in a store can be listed, and written to if that is allowed to anybody at all.
+
+    Raises StoreUnreachable.
+    """
+    files, path = store.filesystem(location)
+    with explained(location):
+        try:
+            files.get_file_info(fs.FileSelector(path, allow_not_found="/" in path))
+        except FileNotFoundError as error:
+            raise StoreUnreachable(location, "There is no such bucket.") from error
+    if writes:
+        probe = f"{location}/.esker-probe-{os.getpid()}"
+        store.write_bytes(probe, b"esker doctor")
+        with explained(probe):
+            files.delete_file(f"{path}/.esker-probe-{os.getpid()}")
+
+
+@lru_cache(maxsize=16)
+def _s3(
+    endpoint: str | None,
+    region: str | None,
+    path_style: bool,
+    keys: tuple[str | None, str | None, str | None],
+) -> fs.S3FileSystem:
+    access_key, secret_key, session_token = keys
+    options: dict[str, Any] = {}
+    if endpoint is not None:
+        parts = urlsplit(endpoint)
+        options = {"scheme": parts.scheme, "endpoint_override": parts.netloc + parts.path.rstrip("/")}
+        options["force_virtual_addressing"] = not path_style
+    return fs.S3FileSystem(
+        access_key=access_key,
+        secret_key=secret_key,
+        session_token=session_token,
+        region=region,
+        connect_timeout=10,
+        request_timeout=60,
+        # A small file is one request then, instead of three.
+        allow_delayed_open=True,
+        background_writes=False,
+        **options,
+    )

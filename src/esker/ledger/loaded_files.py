@@ -26,7 +26,6 @@ from esker.engine.iceberg.rounds import rounds
 from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create, exists
 from esker.engine.session import Engine
-from esker.engine.store import can_reach
 from esker.errors import EskerError, LoadedFilesDamaged, PublishConflict
 from esker.project.types import Column, Plain
 
@@ -133,7 +132,7 @@ class LoadedFiles:
         if not exists(self.engine, self.table):
             return None
         attempt = Attempt(self.engine, self.table)
-        if not can_reach(attempt.location):
+        if not attempt.is_reachable:
             return None
         files = attempt.files
         if sum(file.records for file in files.data) > _MOST_ROWS or files.has_equality_deletes:
@@ -212,7 +211,7 @@ class LoadedFiles:
 
     def _stage(self, rows: pa.Table, batch: str) -> StagedFiles:
         attempt = Attempt(self.engine, self.table)
-        if can_reach(attempt.location) and attempt.schema.arrow.names == _ARROW.names:
+        if attempt.is_reachable and attempt.schema.arrow.names == _ARROW.names:
             return attempt.write(rows, f"files-{uuid4()}")
         frame = from_arrow(self.engine.spark, rows).coalesce(1)
         return stage(self.engine, self.table, frame, f"files-{batch}")

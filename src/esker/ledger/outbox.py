@@ -16,7 +16,6 @@ from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
-from esker.engine.store import exists
 from esker.errors import LogAhead, LogGap, OutboxFull, SideTableForeign, SideTableLost
 from esker.ledger.entry import read_head
 from esker.ledger.side_table import (
@@ -174,9 +173,9 @@ def _drain_into(
 
 
 def _adopt(attempt: Attempt, side: SideTable, entry: OutboxEntry) -> StagedFiles:
-    names = side.places(entry.owed[side.property])
+    names = side.places(attempt.store, entry.owed[side.property])
     for name, _ in names:
-        if not exists(side.place(name)):
+        if not attempt.store.exists(side.place(name)):
             raise SideTableLost(
                 str(side.id), f"the staged file {name} of changeset {entry.changeset} is gone"
             )

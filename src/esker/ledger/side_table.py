@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,7 +18,7 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.engine.store import read_bytes, write_bytes
+from esker.engine.store import Store
 from esker.project.types import quoted
 
 LOG = "esker.log"
@@ -61,19 +62,26 @@ class SideTable:
         known = json.loads(text)
         return cls(TableId(catalog, known["table"]), known["uuid"], known["location"], name)
 
-    def listed(self, changeset: int, staged: StagedFiles) -> Files:
+    def listed(self, store: Store, changeset: int, staged: StagedFiles) -> Files:
         """Return files for an entry of the outbox; many or long names are written down beside them."""
         # Only the last part: writers spell one location in several ways.
         places = tuple((location.rpartition("/")[2], size) for location, size in staged.places)
         if len(as_text(places)) <= _NAMED:
             return places
-        name = f"{changeset}-{uuid4().hex[:8]}.list"
-        write_bytes(self.place(name), as_text(places).encode())
+        # A Parquet file, too: buckets that are made for tables take no other.
+        name = f"{changeset}-{uuid4().hex[:8]}-list.parquet"
+        listed = pa.table({"name": [name for name, _ in places], "size": [size for _, size in places]})
+        sink = pa.BufferOutputStream()
+        pq.write_table(listed, sink)
+        store.write_bytes(self.place(name), sink.getvalue())
         return name
 
-    def places(self, files: Files) -> tuple[Place, ...]:
+    def places(self, store: Store, files: Files) -> tuple[Place, ...]:
         """Return the files of an entry, wherever they are written down."""
-        return as_places(json.loads(read_bytes(self.place(files)))) if isinstance(files, str) else files
+        if not isinstance(files, str):
+            return files
+        listed = pq.read_table(pa.BufferReader(store.read_bytes(self.place(files)))).to_pydict()
+        return as_places(zip(listed["name"], listed["size"], strict=True))
 
 
 @dataclass(frozen=True)

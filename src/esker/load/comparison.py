@@ -68,7 +68,7 @@ class Comparison:
 
         def stage(side: OpenSide, rows: Rows) -> StagedFiles:
             files = side.stage(rows, stamp)
-            staged[side.property] = side.side.listed(stamp.changeset, files)
+            staged[side.property] = side.side.listed(side.opened.store, stamp.changeset, files)
             return files
 
         logged = stage(self.log, changes) if self.log is not None and changes is not None else None

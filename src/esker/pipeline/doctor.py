@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from esker.engine.catalogs import bind
+from esker.engine.catalogs import Binding, bind
 from esker.engine.jars import jar_folder, missing_jars, provide_jars
 from esker.engine.java import find_java
 from esker.engine.logs import new_log
 from esker.engine.pins import check_spark
 from esker.engine.session import Engine, make_writable, needed_jars
+from esker.engine.store import Store, try_store
 from esker.errors import EskerError
 from esker.ledger.state import State
 from esker.project import Project
@@ -56,11 +57,9 @@ def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
     yield jars
     usable = []
     for name, catalog in project.catalogs().items():
-        store = None
-        if folders := bind(catalog, project).folders:
-            store = _store(f"store of {name}", folders)
-            yield store
-        if store is None or store.ok:
+        stores = list(_stores(name, bind(catalog, project)))
+        yield from stores
+        if all(store.ok for store in stores):
             usable.append(name)
     if not jars.ok:
         return
@@ -109,7 +108,23 @@ def _catalog(engine: Engine, name: str) -> str:
     return engine.bindings[name].warehouse
 
 
-def _store(check: str, folders: Sequence[Path]) -> Finding:
+def _stores(name: str, binding: Binding) -> Iterator[Finding]:
+    """Check the folders that a catalog writes to, and the bucket."""
+    if binding.folders:
+        yield _folders(f"store of {name}" if binding.bucket is None else f"folder of {name}", binding.folders)
+    if binding.bucket is not None:
+        yield _checked(f"store of {name}", partial(_bucket, binding))
+
+
+def _bucket(binding: Binding) -> str:
+    assert binding.bucket is not None
+    # Servers with a REST catalog may take only the files of tables.
+    writes = binding.settings["type"] != "rest"
+    try_store(Store.of(binding.settings), binding.bucket, writes=writes)
+    return f"{binding.bucket} can be {'written' if writes else 'listed'}"
+
+
+def _folders(check: str, folders: Sequence[Path]) -> Finding:
     writable = _checked(check, partial(_writable, folders))
     if not writable.ok:
         return writable

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from esker.errors import UnknownPipeline
-from esker.project.catalogs import Catalog, SqliteCatalog
+from esker.project.catalogs import Catalog, JdbcCatalog, RestCatalog, SqliteCatalog
 from esker.project.declaration import Declaration, MistakeAt, Name
 from esker.project.pipelines import Pipeline
 from esker.project.settings import SparkSettings, StateSettings
+from esker.project.stores import S3Store, Store
 from esker.project.suggest import closest
 
 DEFAULT_CATALOG = "lake"
+
+Connection = Annotated[
+    SqliteCatalog | JdbcCatalog | RestCatalog | S3Store,
+    Field(discriminator="type"),
+]
 
 
 class Project(Declaration):
@@ -24,8 +30,11 @@ class Project(Declaration):
     catalog: Catalog = Field(
         default_factory=SqliteCatalog, description="Where tables are registered. Default: embedded."
     )
-    connections: dict[Name, Catalog] = Field(
-        default_factory=dict, description="Named access to further catalogs."
+    store: Store | None = Field(
+        None, description="Where the files of tables lie, if not in folders: an S3 store."
+    )
+    connections: dict[Name, Connection] = Field(
+        default_factory=dict, description="Named access to further catalogs and stores."
     )
     spark: SparkSettings = Field(default_factory=SparkSettings)
     state: StateSettings = Field(default_factory=StateSettings)
@@ -53,17 +62,38 @@ class Project(Declaration):
 
     @model_validator(mode="after")
     def _catalogs_exist(self) -> Project:
-        names = [self.catalog_name(None), *(self.catalog_name(name) for name in self.connections)]
+        further = self._further_catalogs()
+        names = [self.catalog_name(None), *(self.catalog_name(name) for name in further)]
         if len(set(names)) < len(names):
             raise ValueError("two catalogs have the same name; give one of them another name:")
         for name, pipeline in self.pipelines.items():
-            if pipeline.catalog is not None and pipeline.catalog not in self.connections:
-                guess = closest(pipeline.catalog, self.connections)
+            if pipeline.catalog is not None and pipeline.catalog not in further:
+                message = f'"{pipeline.catalog}" is no connection to a catalog; '
+                guess = closest(pipeline.catalog, further)
+                message += f'did you mean "{guess}"?' if guess else "declare it below connections:"
+                raise MistakeAt(("pipelines", name, "catalog"), message)
+        return self
+
+    @model_validator(mode="after")
+    def _stores_exist(self) -> Project:
+        stores = [name for name, kind in self.connections.items() if isinstance(kind, S3Store)]
+        places: dict[tuple[str, ...], Catalog] = {("catalog",): self.catalog}
+        places |= {("connections", name): catalog for name, catalog in self._further_catalogs().items()}
+        for place, catalog in places.items():
+            if catalog.store is not None and catalog.store not in stores:
+                guess = closest(catalog.store, stores)
                 hint = f'did you mean "{guess}"?' if guess else "declare it below connections:"
+                raise MistakeAt((*place, "store"), f'"{catalog.store}" is no connection to a store; {hint}')
+            if (catalog.warehouse or "").startswith("s3://") and self.store_of(catalog) is None:
                 raise MistakeAt(
-                    ("pipelines", name, "catalog"), f'"{pipeline.catalog}" is no connection; {hint}'
+                    (*place, "warehouse"),
+                    "the warehouse is in S3: say how to reach it, with store: {type: s3} at the top of the "
+                    "file and what it needs",
                 )
         return self
+
+    def _further_catalogs(self) -> dict[str, Catalog]:
+        return {name: kind for name, kind in self.connections.items() if not isinstance(kind, S3Store)}
 
     @property
     def folder(self) -> Path:
@@ -90,13 +120,21 @@ class Project(Declaration):
         """Return the name under which Spark and PyIceberg see a catalog."""
         if connection is None:
             return self.catalog.name or DEFAULT_CATALOG
-        return self.connections[connection].name or connection
+        return self._further_catalogs()[connection].name or connection
 
     def catalogs(self) -> dict[str, Catalog]:
         """Return every catalog of the project by the name that Spark uses."""
         return {self.catalog_name(None): self.catalog} | {
-            self.catalog_name(name): catalog for name, catalog in self.connections.items()
+            self.catalog_name(name): catalog for name, catalog in self._further_catalogs().items()
         }
+
+    def store_of(self, catalog: Catalog) -> Store | None:
+        """Return the store that has the files of a catalog's tables; None for folders."""
+        if catalog.store is None:
+            return self.store
+        found = self.connections[catalog.store]
+        assert isinstance(found, S3Store)
+        return found
 
     def pipeline(self, name: str) -> Pipeline:
         """Return a pipeline by name, or raise UnknownPipeline with the nearest name."""

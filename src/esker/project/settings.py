@@ -28,6 +28,17 @@ _OWN_SETTINGS = frozenset(
 )
 
 
+def secrets_from_environment(settings: object) -> object:
+    """Return settings by key; raise MistakeAt if one that must be secret stands in the file as text."""
+    for key, value in settings.items() if isinstance(settings, dict) else ():
+        if _SECRET_SETTING.search(str(key)):
+            try:
+                only_from_environment(value)
+            except ValueError as error:
+                raise MistakeAt((key,), str(error)) from None
+    return settings
+
+
 class SparkSettings(Declaration):
     """Where Spark runs. Without any setting: on this machine, sized to it."""
 
@@ -43,13 +54,7 @@ class SparkSettings(Declaration):
     @field_validator("conf", mode="before")
     @classmethod
     def _secrets_from_environment(cls, conf: object) -> object:
-        for key, value in conf.items() if isinstance(conf, dict) else ():
-            if _SECRET_SETTING.search(str(key)):
-                try:
-                    only_from_environment(value)
-                except ValueError as error:
-                    raise MistakeAt((key,), str(error)) from None
-        return conf
+        return secrets_from_environment(conf)
 
     @field_validator("conf")
     @classmethod

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from esker.engine.catalogs import jdbc, sqlite
+from esker.engine.catalogs import jdbc, rest, sqlite
 from esker.engine.catalogs.binding import Binding
 from esker.project import Project
-from esker.project.catalogs import Catalog, JdbcCatalog, SqliteCatalog
+from esker.project.catalogs import Catalog, JdbcCatalog, RestCatalog, SqliteCatalog
 
 _KINDS: dict[type, Callable[[Any, Project], Binding]] = {
     SqliteCatalog: sqlite.bind,
     JdbcCatalog: jdbc.bind,
+    RestCatalog: rest.bind,
 }
 
 

@@ -6,15 +6,49 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from esker.engine.catalogs.s3 import JAR, is_in_s3, properties_of
+from esker.project import Project
+from esker.project.catalogs import Catalog
+
 
 @dataclass(frozen=True)
 class Binding:
-    """Settings below `spark.sql.catalog.<name>.`, the jar they need, and local folders it writes to."""
+    """Settings below `spark.sql.catalog.<name>.`, the jars they need, and what can be tried beforehand."""
 
     settings: Mapping[str, str] = field(repr=False)  # may hold a password
-    jar: str
+    jars: tuple[str, ...]
     warehouse: str
     folders: tuple[Path, ...] = ()
+    """Local folders that it writes to."""
+    bucket: str | None = None
+    """A place in a store that can be reached with the settings, keys included."""
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """Where a catalog keeps the files of its tables, and what Iceberg must be told to reach them."""
+
+    location: str
+    folders: tuple[Path, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    jars: tuple[str, ...] = ()
+
+    @property
+    def bucket(self) -> str | None:
+        return self.location if is_in_s3(self.location) else None
+
+
+def warehouse_of(catalog: Catalog, project: Project) -> Warehouse:
+    """Return the warehouse of a catalog that has one of its own, in a folder or in a store."""
+    assert catalog.warehouse is not None
+    if is_in_s3(catalog.warehouse):
+        store = project.store_of(catalog)
+        assert store is not None, "the project was checked"
+        return Warehouse(catalog.warehouse.rstrip("/"), (), properties_of(store), (JAR,))
+    if ":" in catalog.warehouse:
+        return Warehouse(catalog.warehouse)
+    folder = project.path(catalog.warehouse)
+    return Warehouse(local_location(folder), (folder,))
 
 
 def local_location(path: Path) -> str:

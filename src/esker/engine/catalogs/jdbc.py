@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from esker.engine.catalogs.binding import Binding, local_location
+from esker.engine.catalogs.binding import Binding, warehouse_of
 from esker.project import Project
 from esker.project.catalogs import JdbcCatalog
 
 
 def bind(catalog: JdbcCatalog, project: Project) -> Binding:
     """Return what Spark must know of a catalog in PostgreSQL."""
-    folder = None if ":" in catalog.warehouse else project.path(catalog.warehouse)
-    location = local_location(folder) if folder else catalog.warehouse
+    warehouse = warehouse_of(catalog, project)
     credentials = {}
     if catalog.user:
         credentials["jdbc.user"] = catalog.user
@@ -20,11 +19,13 @@ def bind(catalog: JdbcCatalog, project: Project) -> Binding:
         settings={
             "type": "jdbc",
             "uri": catalog.url,
-            "warehouse": location,
+            "warehouse": warehouse.location,
             "jdbc.schema-version": "V1",
             **credentials,
+            **warehouse.settings,
         },
-        jar="postgresql",
-        warehouse=location,
-        folders=(folder,) if folder else (),
+        jars=("postgresql", *warehouse.jars),
+        warehouse=warehouse.location,
+        folders=warehouse.folders,
+        bucket=warehouse.bucket,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esker.engine.catalogs.binding import Binding, local_location
+from esker.engine.catalogs.binding import Binding, warehouse_of
 from esker.project import Project
 from esker.project.catalogs import SqliteCatalog
 
@@ -10,17 +10,18 @@ from esker.project.catalogs import SqliteCatalog
 def bind(catalog: SqliteCatalog, project: Project) -> Binding:
     """Return what Spark must know of an embedded catalog."""
     database = project.path(catalog.path)
-    warehouse = project.path(catalog.warehouse)
-    location = local_location(warehouse)
+    warehouse = warehouse_of(catalog, project)
     return Binding(
         settings={
             "type": "jdbc",
             # Two processes may meet at the database; waiting beats "database is locked".
             "uri": f"jdbc:sqlite:{database.resolve()}?busy_timeout=30000",
-            "warehouse": location,
+            "warehouse": warehouse.location,
             "jdbc.schema-version": "V1",
+            **warehouse.settings,
         },
-        jar="sqlite",
-        warehouse=location,
-        folders=(database.parent, warehouse),
+        jars=("sqlite", *warehouse.jars),
+        warehouse=warehouse.location,
+        folders=(database.parent, *warehouse.folders),
+        bucket=warehouse.bucket,
     )

@@ -26,6 +26,7 @@ from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId, java_table
 from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
+from esker.engine.store import LOCAL, Store
 
 
 class SwapFailed(Exception):
@@ -75,6 +76,18 @@ class Attempt:
         return current is not None and current.schemaId() == self.schema_id
 
     @cached_property
+    def store(self) -> Store:
+        """The store that has the table's files, with the keys that the catalog has handed out for it."""
+        if LOCAL.can_reach(self.location):
+            return LOCAL
+        return Store.of(text_map(self._jvm, self._table.io().properties()))
+
+    @property
+    def is_reachable(self) -> bool:
+        """This process can read and write the table's files."""
+        return self.store.can_reach(self.location)
+
+    @cached_property
     def schema(self) -> FieldSchema:
         """The table's columns, with their field ids."""
         parser = iceberg(self._jvm, "SchemaParser")
@@ -84,12 +97,12 @@ class Attempt:
     def files(self) -> LiveFiles:
         """The files of the current snapshot. Raises SwapFailed when they have been expired meanwhile."""
         with _swap_failed():
-            return live_files(self._manifest_list)
+            return live_files(self.store, self._manifest_list)
 
     def write(self, rows: pa.Table, stem: str) -> StagedFiles:
         """Write rows as data files from this process. `stem` begins their names and is unique."""
         with _swap_failed():
-            files, size = write_files(self._table, self._jvm, self.schema, rows, stem)
+            files, size = write_files(self._table, self._jvm, self.store, self.schema, rows, stem)
         return StagedFiles(self._id, self.uuid, self.schema_id, len(rows), size, len(files), tuple(files))
 
     def delete(self, doomed: Mapping[FileEntry, BitMap64]) -> StagedDeletes:

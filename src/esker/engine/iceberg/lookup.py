@@ -22,7 +22,7 @@ from pyroaring import BitMap64
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
 from esker.engine.iceberg.positions import deleted_positions
 from esker.engine.iceberg.schema import FieldSchema, conform, field_id
-from esker.engine.store import filesystem
+from esker.engine.store import Store, explained
 
 _POOL = ThreadPoolExecutor(16, thread_name_prefix="esker-lookup")
 _ALL_DIGITS = Context(prec=38)
@@ -102,11 +102,11 @@ def look_up(
     return [rows for rows in found if rows is not None], candidates
 
 
-def read_rows(file: FileEntry, schema: FieldSchema, positions: BitMap64) -> pa.Table:
+def read_rows(store: Store, file: FileEntry, schema: FieldSchema, positions: BitMap64) -> pa.Table:
     """Return whole rows of a data file by their positions, in that order."""
     groups: list[int] = []
     wanted: list[int] = []
-    with _open(file) as parquet:
+    with explained(file.path), _open(store, file) as parquet:
         start = passed = 0
         for group in range(parquet.metadata.num_row_groups):
             count = parquet.metadata.row_group(group).num_rows
@@ -128,7 +128,7 @@ def _look_into(
     columns: Sequence[str],
     whole: bool,
 ) -> Found | None:
-    with _open(file) as parquet:
+    with explained(file.path), _open(files.store, file) as parquet:
         groups, positions = _groups(parquet, schema, None if whole else keys)
         if not groups:
             return None
@@ -213,8 +213,8 @@ def _stored_name(stored: pa.Schema, wanted: pa.Field) -> str | None:
     return ids.get(field_id(wanted))
 
 
-def _open(file: FileEntry) -> pq.ParquetFile:
-    files, path = filesystem(file.path)
+def _open(store: Store, file: FileEntry) -> pq.ParquetFile:
+    files, path = store.filesystem(file.path)
     return pq.ParquetFile(path, filesystem=files, pre_buffer=True)
 
 

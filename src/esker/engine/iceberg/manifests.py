@@ -16,7 +16,7 @@ from typing import Any
 
 import fastavro
 
-from esker.engine.store import read_bytes
+from esker.engine.store import LOCAL, Store
 
 _POOL = ThreadPoolExecutor(16, thread_name_prefix="esker-manifests")
 _DELETED = 2
@@ -56,6 +56,7 @@ class LiveFiles:
 
     data: tuple[FileEntry, ...] = ()
     deletes: tuple[FileEntry, ...] = ()
+    store: Store = LOCAL
 
     @cached_property
     def has_equality_deletes(self) -> bool:
@@ -99,29 +100,30 @@ class LiveFiles:
         return found
 
 
-def live_files(manifest_list: str | None) -> LiveFiles:
+def live_files(store: Store, manifest_list: str | None) -> LiveFiles:
     """Return the files of a snapshot by the location of its manifest list.
 
     Raises FileNotFoundError when the snapshot has been expired meanwhile.
     """
     if manifest_list is None:
         return LiveFiles()
-    manifests = _read(manifest_list)
+    manifests = _read(store, manifest_list)
     data: list[FileEntry] = []
     deletes: list[FileEntry] = []
     read = _POOL.map(
-        lambda m: _entries(m["manifest_path"], m["sequence_number"] or 0, m["partition_spec_id"]), manifests
+        lambda m: _entries(store, m["manifest_path"], m["sequence_number"] or 0, m["partition_spec_id"]),
+        manifests,
     )
     for entries in read:
         for entry in entries:
             (deletes if entry.content else data).append(entry)
-    return LiveFiles(tuple(data), tuple(deletes))
+    return LiveFiles(tuple(data), tuple(deletes), store)
 
 
 @lru_cache(maxsize=4096)
-def _entries(manifest: str, sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
+def _entries(store: Store, manifest: str, sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
     return tuple(
-        _entry(record, sequence, spec_id) for record in _read(manifest) if record["status"] != _DELETED
+        _entry(record, sequence, spec_id) for record in _read(store, manifest) if record["status"] != _DELETED
     )
 
 
@@ -158,5 +160,5 @@ def _bounds(pairs: list[dict[str, Any]] | None) -> dict[int, bytes]:
     return {pair["key"]: pair["value"] for pair in pairs or []}
 
 
-def _read(location: str) -> list[Any]:
-    return list(fastavro.reader(io.BytesIO(read_bytes(location))))
+def _read(store: Store, location: str) -> list[Any]:
+    return list(fastavro.reader(io.BytesIO(store.read_bytes(location))))

@@ -25,7 +25,7 @@ from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
 from esker.engine.iceberg.partition import partition_data
 from esker.engine.iceberg.schema import with_id
-from esker.engine.store import read_bytes, write_bytes
+from esker.engine.store import Store
 
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
 _COLUMNS = pa.schema(
@@ -53,9 +53,9 @@ def deleted_positions(files: LiveFiles, file: FileEntry) -> BitMap64:
     positions = BitMap64()
     for delete in files.deletes_of(file):
         if delete.is_vector:
-            positions |= _vector(delete.path, delete.offset or 0, delete.length or 0)
+            positions |= _vector(files.store, delete.path, delete.offset or 0, delete.length or 0)
         else:
-            positions |= _positions(delete.path).get(file.path, BitMap64())
+            positions |= _positions(files.store, delete.path).get(file.path, BitMap64())
     return positions
 
 
@@ -67,10 +67,12 @@ def write_deletes(
         return StagedDeletes()
     if version >= 3:
         return _write_vectors(table, jvm, files, doomed)
-    return _write_positions(table, jvm, doomed)
+    return _write_positions(table, jvm, files.store, doomed)
 
 
-def _write_positions(table: Any, jvm: Any, doomed: Mapping[FileEntry, BitMap64]) -> StagedDeletes:
+def _write_positions(
+    table: Any, jvm: Any, store: Store, doomed: Mapping[FileEntry, BitMap64]
+) -> StagedDeletes:
     # A delete file belongs to one spec and partition, those of its data files, not the table's newest.
     groups: dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]] = defaultdict(list)
     for file in doomed:
@@ -89,7 +91,7 @@ def _write_positions(table: Any, jvm: Any, doomed: Mapping[FileEntry, BitMap64])
         pq.write_table(content, sink, compression="zstd")
         buffer = sink.getvalue()
         location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.parquet")
-        write_bytes(location, buffer)
+        store.write_bytes(location, buffer)
         metrics = iceberg(jvm, "MetricsConfig").forPositionDelete()
         measured = iceberg(jvm, "parquet.ParquetUtil").fileMetrics(table.io().newInputFile(location), metrics)
         builder = (
@@ -113,7 +115,7 @@ def _write_vectors(
     # Readers of a vector ignore all other deletes of the file: it must hold them too.
     vectors = {file: doomed[file] | deleted_positions(files, file) for file in doomed}
     content, places = _puffin({file.path: vector for file, vector in vectors.items()})
-    write_bytes(location, content)
+    files.store.write_bytes(location, content)
     puffin = iceberg(jvm, "FileFormat").PUFFIN
     added, removed = [], []
     for file, vector in vectors.items():
@@ -166,13 +168,13 @@ def _in_partition(builder: Any, table: Any, jvm: Any, file: FileEntry) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _vector(path: str, offset: int, length: int) -> BitMap64:
-    return BitMap64.deserialize(read_bytes(path, offset, length)[8:-4])
+def _vector(store: Store, path: str, offset: int, length: int) -> BitMap64:
+    return BitMap64.deserialize(store.read_bytes(path, offset, length)[8:-4])
 
 
 @lru_cache(maxsize=256)
-def _positions(path: str) -> dict[str, BitMap64]:
-    rows = pq.read_table(io.BytesIO(read_bytes(path)), columns=["file_path", "pos"])
+def _positions(store: Store, path: str) -> dict[str, BitMap64]:
+    rows = pq.read_table(io.BytesIO(store.read_bytes(path)), columns=["file_path", "pos"])
     found: dict[str, BitMap64] = defaultdict(BitMap64)
     for batch in rows.to_batches():
         files = batch.column("file_path").dictionary_encode()

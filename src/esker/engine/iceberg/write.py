@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.partition import partition_data, split
 from esker.engine.iceberg.schema import FieldSchema
-from esker.engine.store import write_bytes
+from esker.engine.store import Store
 
 _ROW_GROUP = 20_000
 """Rows of a row group: a lookup of few keys reads only the groups that can hold them."""
 
 
 def write_files(
-    table: Any, jvm: Any, schema: FieldSchema, rows: pa.Table, stem: str
+    table: Any, jvm: Any, store: Store, schema: FieldSchema, rows: pa.Table, stem: str
 ) -> tuple[list[Any], int]:
     """Write rows, one file per partition; return Iceberg's objects for the files, and their bytes.
 
@@ -38,7 +38,7 @@ def write_files(
             builder = builder.withPartition(partition)
         else:
             location = table.locationProvider().newDataLocation(name)
-        written = _write(location, part.cast(schema.arrow), codec)
+        written = _write(store, location, part.cast(schema.arrow), codec)
         measured = iceberg(jvm, "parquet.ParquetUtil").fileMetrics(table.io().newInputFile(location), metrics)
         files.append(
             builder.withPath(location)
@@ -67,11 +67,11 @@ def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[
     ]
 
 
-def _write(location: str, rows: pa.Table, codec: str) -> int:
+def _write(store: Store, location: str, rows: pa.Table, codec: str) -> int:
     sink = pa.BufferOutputStream()
     pq.write_table(
         rows, sink, compression="NONE" if codec == "uncompressed" else codec, row_group_size=_ROW_GROUP
     )
     buffer = sink.getvalue()
-    write_bytes(location, buffer)
+    store.write_bytes(location, buffer)
     return int(buffer.size)

@@ -212,7 +212,7 @@ class SmallBatch(Change):
             here = gone.filter(pc.equal(gone.column("file"), index)).sort_by("pos")
             if len(here):
                 positions = BitMap64(here.column("pos").to_pylist())
-                parts.append(read_rows(hits.file, attempt.schema, positions))
+                parts.append(read_rows(attempt.store, hits.file, attempt.schema, positions))
                 order += here.column("winner").to_pylist()
         if not parts:
             return attempt.schema.arrow.empty_table()

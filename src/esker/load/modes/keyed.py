@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from esker.contracts.evolution import find
 from esker.engine.iceberg.commit import Attempt
-from esker.engine.store import can_reach
 from esker.load.batch import Batch, Loading
 from esker.load.collected import collect
 from esker.load.comparison import Comparison
@@ -80,7 +79,7 @@ class Keyed:
     def _may_be_small(self, batch: Batch, attempt: Attempt) -> bool:
         """Tell whether the batch fits into this process, and the process can work on the table's files."""
         pipeline = self.loading.pipeline
-        if pipeline.lane == "large" or not can_reach(attempt.location) or not attempt.schema.is_complete:
+        if pipeline.lane == "large" or not attempt.is_reachable or not attempt.schema.is_complete:
             return False
         if attempt.properties.get("write.format.default", "parquet") != "parquet":
             return False

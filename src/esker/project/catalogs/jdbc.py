@@ -18,7 +18,10 @@ class JdbcCatalog(Declaration):
     url: str = Field(description="`jdbc:postgresql://host:5432/database`, without credentials.")
     user: str | None = Field(None, description="User of the database.")
     password: Secret | None = None
-    warehouse: str = Field(description="Where tables lie: a folder that every machine sees.")
+    warehouse: str = Field(
+        description="Where tables lie: a folder that every machine sees, or `s3://bucket/path`."
+    )
+    store: Name | None = Field(None, description="As for rest, when the warehouse is in S3.")
 
     @field_validator("url")
     @classmethod

@@ -22,5 +22,7 @@ class SqliteCatalog(Declaration):
         ".esker/catalog.db", description="The database, relative to the project's folder or absolute."
     )
     warehouse: str = Field(
-        ".esker/warehouse", description="Where tables lie, relative to the project's folder or absolute."
+        ".esker/warehouse",
+        description="Where tables lie, relative to the project's folder or absolute, or `s3://bucket/path`.",
     )
+    store: Name | None = Field(None, description="As for rest, when the warehouse is in S3.")
