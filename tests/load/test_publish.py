@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from esker.errors import (
 from esker.events import Event, Listener, Reached, Step
 from esker.ledger.entry import read_entry, read_head
 from tests.folder import Folder
+from tests.servers.seaweedfs import SeaweedFS
 
 pytestmark = pytest.mark.spark
 SALES = "lake.shop.sales"
@@ -53,6 +56,16 @@ def at(step: Step, act: Callable[[], object]) -> Listener:
     return listen
 
 
+@pytest.fixture(params=["embedded", pytest.param("rest", marks=pytest.mark.server)])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, spark_running: None) -> Folder:
+    """A project folder with its tables on this machine, or behind a REST catalog in S3."""
+    keys: dict[str, Any] = {}
+    if request.param == "rest":
+        seaweedfs: SeaweedFS = request.getfixturevalue("seaweedfs")
+        keys = {"catalog": seaweedfs.catalog(seaweedfs.new_warehouse()), "store": seaweedfs.store()}
+    return Folder(tmp_path / "project", **keys)
+
+
 @pytest.fixture
 def loaded(folder: Folder) -> Folder:
     """A project that has loaded one file and has a second one waiting."""
@@ -65,14 +78,15 @@ def loaded(folder: Folder) -> Folder:
 @pytest.fixture
 def elsewhere(loaded: Folder) -> Folder:
     """The same project run by somebody with a state database of his own: no lease keeps them apart."""
+    embedded = {
+        "type": "sqlite",
+        "path": f"{loaded.path}/.esker/catalog.db",
+        "warehouse": f"{loaded.path}/.esker/warehouse",
+    }
     document = {
+        "catalog": embedded,
         **loaded.document,
         "state": {"url": f"sqlite:///{loaded.path}/other-state.db"},
-        "catalog": {
-            "type": "sqlite",
-            "path": f"{loaded.path}/.esker/catalog.db",
-            "warehouse": f"{loaded.path}/.esker/warehouse",
-        },
     }
     other = Folder(loaded.path.parent / "elsewhere", **document)
     (other.path / "landing").rmdir()
@@ -103,6 +117,29 @@ def test_second_run_started_by_mistake_is_fenced(loaded: Folder, elsewhere: Fold
     assert caught.value.exit_status == 5
     assert loaded.rows() == [(1,), (2,), (3,)]
     assert loaded.run().rows.read == 0
+
+
+def test_two_runs_at_once_load_each_file_once(loaded: Folder, elsewhere: Folder) -> None:
+    """Scenario 24, unplanned: whoever loses the race is fenced, finds nothing, or loads the next file."""
+
+    def run(folder: Folder) -> str:
+        try:
+            return str(folder.run().status)
+        except Fenced as error:
+            return f"fenced, landed: {error.landed}"
+
+    ends = []
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(4, 8):
+            loaded.write_csv(f"landing/race-{number}.csv", ["id"], [(number,)])
+            ends.append(sorted(pool.map(run, (loaded, elsewhere))))
+    loaded.run()
+    assert loaded.rows() == [(number,) for number in range(1, 8)]
+    known = {"succeeded", "skipped", "fenced, landed: no"}
+    assert all("succeeded" in pair and known.issuperset(pair) for pair in ends), ends
+    head = read_head(properties(loaded))
+    assert head is not None
+    assert head.changeset == len(snapshots(loaded)), "each snapshot is a changeset: none was lost or doubled"
 
 
 def test_zombie_never_claims_again(loaded: Folder, elsewhere: Folder) -> None:
@@ -155,6 +192,25 @@ def test_lost_answer_with_a_successor_says_that_it_landed(
         loaded.run()
     assert caught.value.landed == "yes"
     assert loaded.rows() == [(1,), (2,), (3,), (4,)]
+
+
+def test_stalled_publish_does_not_land_after_a_rollback_to_its_base(
+    loaded: Folder, elsewhere: Folder
+) -> None:
+    """A successor published and was rolled back: main is again where the stalled run saw it, and it is late.
+
+    REST catalogs compare only which snapshot main is at; the sequence number tells the rest.
+    """
+
+    def overtake_and_roll_back() -> None:
+        [base] = snapshots(loaded)
+        elsewhere.run()
+        sql(loaded, f"CALL lake.system.rollback_to_snapshot('shop.sales', {base})")
+
+    with pytest.raises(Fenced) as caught:
+        loaded.run(listen=at(Step.BEFORE_COMMIT, overtake_and_roll_back))
+    assert caught.value.landed == "no"
+    assert loaded.rows() == [(1,), (2,)]
 
 
 def test_refused_swap_is_tried_again_on_the_new_table(loaded: Folder) -> None:
