@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
-from esker.engine.iceberg.java import each, iceberg, java_class, text_map
+from esker.engine.iceberg.java import each, iceberg, text_list, text_map
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
 from esker.engine.iceberg.schema import FieldSchema, field_schema
@@ -102,7 +102,9 @@ class Attempt:
     def write(self, rows: pa.Table, stem: str) -> StagedFiles:
         """Write rows as data files from this process. `stem` begins their names and is unique."""
         with _swap_failed():
-            files, size = write_files(self._table, self._jvm, self.store, self.schema, rows, stem)
+            files, size = write_files(
+                self._table, self._jvm, self.store, self.schema, self.properties, rows, stem
+            )
         return StagedFiles(self._id, self.uuid, self.schema_id, len(rows), size, len(files), tuple(files))
 
     def delete(self, doomed: Mapping[FileEntry, BitMap64]) -> StagedDeletes:
@@ -152,10 +154,7 @@ class Attempt:
                 change.removeDeletes(file)
             if self.current is not None:
                 change.validateFromSnapshot(self.current)
-            paths = java_class(self._jvm, "java.util.ArrayList")()
-            for entry in looked_at:
-                paths.add(entry.path)
-            change.validateDataFilesExist(paths)
+            change.validateDataFilesExist(text_list(self._jvm, [entry.path for entry in looked_at]))
             change.validateDeletedFiles()
             change.conflictDetectionFilter(iceberg(self._jvm, "expressions.Expressions").alwaysTrue())
             change.validateNoConflictingDataFiles()

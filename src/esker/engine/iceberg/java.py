@@ -7,7 +7,7 @@ every loop. Asking `hasNext` costs a fraction of a millisecond.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +37,11 @@ def text_map(jvm: Any, mapping: Any) -> dict[str, str]:
     """Return a Java map of texts, in one call."""
     found: dict[str, str] = json.loads(_mapper(jvm).writeValueAsString(mapping))
     return found
+
+
+def text_list(jvm: Any, texts: Sequence[str]) -> Any:
+    """Return texts as a Java list, in one call."""
+    return _mapper(jvm).readValue(json.dumps(texts), java_class(jvm, "java.util.ArrayList")._java_lang_class)
 
 
 def json_node(jvm: Any, document: Any) -> Any:

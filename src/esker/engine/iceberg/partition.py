@@ -1,16 +1,14 @@
-"""Partition values, computed from rows in this process and handed to Iceberg."""
+"""Partition values, computed from rows in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg_core import transform
 
-from esker.engine.iceberg.java import each, iceberg, json_node
+from esker.engine.iceberg.java import each
 
 _WITH_NUMBER = {"bucket": transform.bucket, "truncate": transform.truncate}
 _OF_TIME = {
@@ -40,25 +38,6 @@ def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...],
     ]
 
 
-def partition_data(spec: Any, jvm: Any, values: Sequence[Any]) -> Any:
-    """Return partition values as Iceberg's own object.
-
-    Iceberg reads them from JSON: Py4J would hand a small number over as an int where a long is wanted.
-    """
-    fields = spec.partitionType().fields()
-    kinds = [str(fields.get(index).type().toString()) for index in range(len(values))]
-    document = {
-        "spec-id": spec.specId(),
-        "content": "data",
-        "file-path": "only the partition counts",
-        "file-format": "parquet",
-        "partition": [_as_json(value, kind) for value, kind in zip(values, kinds, strict=True)],
-        "file-size-in-bytes": 1,
-        "record-count": 1,
-    }
-    return iceberg(jvm, "ContentFileParser").fromJson(json_node(jvm, document), spec).partition()
-
-
 def _transformed(rows: pa.Table, column: str, name: str) -> pa.Array:
     first, *inner = column.split(".") if column not in rows.column_names else [column]
     source = rows.column(first)
@@ -71,18 +50,3 @@ def _transformed(rows: pa.Table, column: str, name: str) -> pa.Array:
     if kind in _OF_TIME:
         return _OF_TIME[kind](source)
     return source if kind == "identity" else pa.nulls(len(rows), pa.int32())
-
-
-def _as_json(value: Any, kind: str) -> Any:
-    match value:
-        case None | bool() | int() | float():
-            return value
-        case bytes():
-            return value.hex()
-        case datetime():
-            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-            text = moment.astimezone(UTC).isoformat(timespec="microseconds")
-            return text if kind == "timestamptz" else text.removesuffix("+00:00")
-        case date():
-            return value.isoformat()
-    return str(value)

@@ -21,10 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from esker.engine.iceberg.java import iceberg
+from esker.engine.iceberg.content_file import content_file
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
-from esker.engine.iceberg.partition import partition_data
+from esker.engine.iceberg.metrics import metrics
 from esker.engine.iceberg.schema import with_id
+from esker.engine.iceberg.write import write_parquet
 from esker.engine.store import Store
 
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
@@ -34,6 +35,8 @@ _COLUMNS = pa.schema(
         with_id("pos", pa.int64(), _POSITION_ID, nullable=False),
     ]
 )
+_WHOLE_BOUNDS = {"write.metadata.metrics.default": "full"}
+"""Readers tell by the bounds of `file_path` which data files a delete file concerns: never cut short."""
 _MAGIC = b"PFA1"
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
 
@@ -78,7 +81,7 @@ def _write_positions(
     for file in doomed:
         groups[file.spec_id, file.partition].append(file)
     added, rows, size = [], 0, 0
-    for (spec_id, _), members in groups.items():
+    for members in groups.values():
         members.sort(key=lambda file: file.path)
         paths: list[pa.Array] = []
         positions: list[pa.Array] = []
@@ -87,24 +90,20 @@ def _write_positions(
             positions.append(found)
             paths.append(pa.repeat(pa.scalar(file.path), len(found)))
         content = pa.table([pa.concat_arrays(paths), pa.concat_arrays(positions)], schema=_COLUMNS)
-        sink = pa.BufferOutputStream()
-        pq.write_table(content, sink, compression="zstd")
-        buffer = sink.getvalue()
         location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.parquet")
-        store.write_bytes(location, buffer)
-        metrics = iceberg(jvm, "MetricsConfig").forPositionDelete()
-        measured = iceberg(jvm, "parquet.ParquetUtil").fileMetrics(table.io().newInputFile(location), metrics)
-        builder = (
-            iceberg(jvm, "FileMetadata")
-            .deleteFileBuilder(table.specs().get(spec_id))
-            .ofPositionDeletes()
-            .withPath(location)
-            .withFormat("parquet")
-            .withFileSizeInBytes(buffer.size)
-            .withMetrics(measured)
+        written, footer = write_parquet(store, location, content, "zstd")
+        added.append(
+            _delete_file(
+                table,
+                jvm,
+                members[0],
+                location=location,
+                size=written,
+                records=len(content),
+                facts=metrics(footer, _COLUMNS, _WHOLE_BOUNDS),
+            )
         )
-        added.append(_in_partition(builder, table, jvm, members[0]).build())
-        rows, size = rows + len(content), size + buffer.size
+        rows, size = rows + len(content), size + written
     return StagedDeletes(rows, size, tuple(added))
 
 
@@ -116,25 +115,27 @@ def _write_vectors(
     vectors = {file: doomed[file] | deleted_positions(files, file) for file in doomed}
     content, places = _puffin({file.path: vector for file, vector in vectors.items()})
     files.store.write_bytes(location, content)
-    puffin = iceberg(jvm, "FileFormat").PUFFIN
     added, removed = [], []
     for file, vector in vectors.items():
         offset, length = places[file.path]
-        builder = (
-            iceberg(jvm, "FileMetadata")
-            .deleteFileBuilder(table.specs().get(file.spec_id))
-            .ofPositionDeletes()
-            .withFormat(puffin)
-            .withPath(location)
-            .withFileSizeInBytes(len(content))
-            .withReferencedDataFile(file.path)
-            .withContentOffset(offset)
-            .withContentSizeInBytes(length)
-            .withRecordCount(len(vector))
+        added.append(
+            _delete_file(
+                table,
+                jvm,
+                file,
+                location=location,
+                size=len(content),
+                records=len(vector),
+                format="puffin",
+                facts={
+                    "referenced-data-file": file.path,
+                    "content-offset": offset,
+                    "content-size-in-bytes": length,
+                },
+            )
         )
-        added.append(_in_partition(builder, table, jvm, file).build())
         removed += [
-            _as_java(delete, table, jvm)
+            _stored(delete, table, jvm)
             for delete in files.deletes_of(file)
             if delete.is_vector or delete.reference == file.path
         ]
@@ -143,28 +144,30 @@ def _write_vectors(
     )
 
 
-def _as_java(delete: FileEntry, table: Any, jvm: Any) -> Any:
-    builder = (
-        iceberg(jvm, "FileMetadata")
-        .deleteFileBuilder(table.specs().get(delete.spec_id))
-        .ofPositionDeletes()
-        .withFormat(iceberg(jvm, "FileFormat").fromString(delete.format))
-        .withPath(delete.path)
-        .withFileSizeInBytes(delete.size)
-        .withRecordCount(delete.records)
+def _stored(delete: FileEntry, table: Any, jvm: Any) -> Any:
+    """Return Iceberg's object for a delete file of the current snapshot."""
+    facts = {
+        "referenced-data-file": delete.reference,
+        "content-offset": delete.offset,
+        "content-size-in-bytes": delete.length,
+    }
+    return _delete_file(
+        table,
+        jvm,
+        delete,
+        location=delete.path,
+        size=delete.size,
+        records=delete.records,
+        format=delete.format,
+        facts={name: value for name, value in facts.items() if value is not None},
     )
-    if delete.reference is not None:
-        builder = builder.withReferencedDataFile(delete.reference)
-    if delete.is_vector:
-        builder = builder.withContentOffset(delete.offset).withContentSizeInBytes(delete.length)
-    return _in_partition(builder, table, jvm, delete).build()
 
 
-def _in_partition(builder: Any, table: Any, jvm: Any, file: FileEntry) -> Any:
-    if not file.partition:
-        return builder
-    values = tuple(value for _, value in file.partition)
-    return builder.withPartition(partition_data(table.specs().get(file.spec_id), jvm, values))
+def _delete_file(table: Any, jvm: Any, beside: FileEntry, **facts: Any) -> Any:
+    """Return the object for a delete file in the partition of another file, under that one's own spec."""
+    values = tuple(value for _, value in beside.partition)
+    spec = table.specs().get(beside.spec_id)
+    return content_file(jvm, spec, partition=values, content="position-deletes", **facts)
 
 
 @lru_cache(maxsize=1024)

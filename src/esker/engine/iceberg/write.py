@@ -2,50 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from esker.engine.iceberg.content_file import content_file, partition_data
 from esker.engine.iceberg.java import iceberg
-from esker.engine.iceberg.partition import partition_data, split
+from esker.engine.iceberg.metrics import metrics, split_offsets
+from esker.engine.iceberg.partition import split
 from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.store import Store
 
+_UNSORTED = 0
 _ROW_GROUP = 20_000
 """Rows of a row group: a lookup of few keys reads only the groups that can hold them."""
 
 
 def write_files(
-    table: Any, jvm: Any, store: Store, schema: FieldSchema, rows: pa.Table, stem: str
+    table: Any,
+    jvm: Any,
+    store: Store,
+    schema: FieldSchema,
+    properties: Mapping[str, str],
+    rows: pa.Table,
+    stem: str,
 ) -> tuple[list[Any], int]:
     """Write rows, one file per partition; return Iceberg's objects for the files, and their bytes.
 
     `stem` begins the files' names and is unique to this call.
     """
-    properties = table.properties()
-    codec = properties.getOrDefault("write.parquet.compression-codec", "zstd")
-    metrics = iceberg(jvm, "MetricsConfig").forTable(table)
-    spec = table.spec()
+    spec, places = table.spec(), table.locationProvider()
     files, size = [], 0
     for number, (values, part) in enumerate(split(rows, spec, table.schema())):
         name = f"{stem}-{number}.parquet" if number else f"{stem}.parquet"
-        builder = iceberg(jvm, "DataFiles").builder(spec)
         if values:
-            partition = partition_data(spec, jvm, values)
-            location = table.locationProvider().newDataLocation(spec, partition, name)
-            builder = builder.withPartition(partition)
+            location = places.newDataLocation(spec, partition_data(spec, jvm, values), name)
         else:
-            location = table.locationProvider().newDataLocation(name)
-        written = _write(store, location, part.cast(schema.arrow), codec)
-        measured = iceberg(jvm, "parquet.ParquetUtil").fileMetrics(table.io().newInputFile(location), metrics)
+            location = places.newDataLocation(name)
+        written, footer = write_parquet(
+            store,
+            location,
+            part.cast(schema.arrow),
+            properties.get("write.parquet.compression-codec", "zstd"),
+        )
+        facts = metrics(footer, schema.arrow, properties) | {
+            "split-offsets": split_offsets(footer),
+            "sort-order-id": _UNSORTED,
+        }
         files.append(
-            builder.withPath(location)
-            .withFormat("parquet")
-            .withFileSizeInBytes(written)
-            .withMetrics(measured)
-            .build()
+            content_file(
+                jvm,
+                spec,
+                location=location,
+                size=written,
+                records=len(part),
+                partition=values,
+                facts=facts,
+            )
         )
         size += written
     return files, size
@@ -67,11 +82,17 @@ def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[
     ]
 
 
-def _write(store: Store, location: str, rows: pa.Table, codec: str) -> int:
+def write_parquet(store: Store, location: str, rows: pa.Table, codec: str) -> tuple[int, pq.FileMetaData]:
+    """Write rows as a Parquet file; return its bytes and its footer."""
     sink = pa.BufferOutputStream()
+    footers: list[pq.FileMetaData] = []
     pq.write_table(
-        rows, sink, compression="NONE" if codec == "uncompressed" else codec, row_group_size=_ROW_GROUP
+        rows,
+        sink,
+        compression="NONE" if codec == "uncompressed" else codec,
+        row_group_size=_ROW_GROUP,
+        metadata_collector=footers,
     )
     buffer = sink.getvalue()
     store.write_bytes(location, buffer)
-    return int(buffer.size)
+    return int(buffer.size), footers[0]
