@@ -71,6 +71,7 @@ _PROPERTIES: tuple[dict[str, str], ...] = (
 def test_metrics_are_those_that_iceberg_finds(tmp_path: Path) -> None:
     """Sizes, counts and bounds of every type, nested ones too, in a file of several row groups."""
     engine = Folder(tmp_path / "project").open().engine
+    engine.open_catalog("lake")
     columns = tuple(Column(name, parse_type(kind)) for name, kind in _COLUMNS.items())
     for number, properties in enumerate(_PROPERTIES):
         table = TableId("lake", f"db.t{number}")

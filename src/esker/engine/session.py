@@ -22,6 +22,7 @@ from esker.engine.catalogs import Binding, bind
 from esker.engine.cluster import check_cluster
 from esker.engine.failures import explain, explained
 from esker.engine.gateway import launch, stop
+from esker.engine.iceberg.handles import Handles
 from esker.engine.jars import provide_jars
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
@@ -51,6 +52,7 @@ class Engine:
         self.spark = spark
         self.log = log
         self._catalogs: dict[str, Any] = {}
+        self.handles = Handles()
         self.bindings: dict[str, Binding] = {
             name: bind(catalog, project) for name, catalog in project.catalogs().items()
         }

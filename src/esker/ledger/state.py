@@ -163,6 +163,8 @@ def _tune_sqlite(connection: sa.engine.interfaces.DBAPIConnection, record: objec
     cursor = connection.cursor()
     cursor.execute("PRAGMA busy_timeout=30000")
     cursor.execute("PRAGMA journal_mode=WAL")
+    # A power cut may take the last entries of the history; what decides about a table is in the table.
+    cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.close()
     # Python's driver would begin transactions only before the first write; see _lock_sqlite.
     connection.isolation_level = None

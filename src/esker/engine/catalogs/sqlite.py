@@ -14,8 +14,9 @@ def bind(catalog: SqliteCatalog, project: Project) -> Binding:
     return Binding(
         settings={
             "type": "jdbc",
-            # Two processes may meet at the database; waiting beats "database is locked".
-            "uri": f"jdbc:sqlite:{database.resolve()}?busy_timeout=30000",
+            # Two processes may meet at the database; waiting beats "database is locked". A log that is
+            # written ahead lets readers and a writer pass each other, and takes one flush for a commit.
+            "uri": f"jdbc:sqlite:{database.resolve()}?busy_timeout=30000&journal_mode=WAL",
             "warehouse": warehouse.location,
             "jdbc.schema-version": "V1",
             **warehouse.settings,

@@ -23,7 +23,7 @@ from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
 from esker.engine.iceberg.schema import FieldSchema, field_schema
 from esker.engine.iceberg.stage import StagedFiles
-from esker.engine.iceberg.table import SnapshotId, TableId, java_table
+from esker.engine.iceberg.table import SnapshotId, TableId, java_transaction
 from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
 from esker.engine.store import LOCAL, Store
@@ -56,8 +56,7 @@ class Attempt:
         self._jvm: Any = engine.spark.sparkContext._jvm
         self._id = table
         with explained(f'cannot load table "{table}"', engine.log):
-            self._table = java_table(engine, table)
-            self._transaction = self._table.newTransaction()
+            self._table, self._transaction = java_transaction(engine, table)
             self._base = self._transaction.startMetadata()
             self.properties: Mapping[str, str] = text_map(self._jvm, self._base.properties())
             self.uuid: str = self._base.uuid()

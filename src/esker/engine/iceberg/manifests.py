@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import fastavro
@@ -23,6 +23,10 @@ _DELETED = 2
 _EQUALITY = 2
 _PATH_ID = 2147483546
 """Field id of the column `file_path` in files of position deletes."""
+
+
+_MOST = 4096
+"""So many manifests are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +104,9 @@ class LiveFiles:
         return found
 
 
+_kept: dict[tuple[str, int, int], tuple[FileEntry, ...]] = {}
+
+
 def live_files(store: Store, manifest_list: str | None) -> LiveFiles:
     """Return the files of a snapshot by the location of its manifest list.
 
@@ -110,17 +117,19 @@ def live_files(store: Store, manifest_list: str | None) -> LiveFiles:
     manifests = _read(store, manifest_list)
     data: list[FileEntry] = []
     deletes: list[FileEntry] = []
-    read = _POOL.map(
-        lambda m: _entries(store, m["manifest_path"], m["sequence_number"] or 0, m["partition_spec_id"]),
-        manifests,
-    )
-    for entries in read:
-        for entry in entries:
+    wanted = [(m["manifest_path"], m["sequence_number"] or 0, m["partition_spec_id"]) for m in manifests]
+    known = {manifest: entries for manifest in wanted if (entries := _kept.get(manifest)) is not None}
+    unread = [manifest for manifest in wanted if manifest not in known]
+    for manifest, entries in zip(unread, _POOL.map(lambda each: _entries(store, *each), unread), strict=True):
+        known[manifest] = _kept[manifest] = entries
+    for manifest in wanted:
+        for entry in known[manifest]:
             (deletes if entry.content else data).append(entry)
+    while len(_kept) > _MOST:
+        _kept.pop(next(iter(_kept)), None)
     return LiveFiles(tuple(data), tuple(deletes), store)
 
 
-@lru_cache(maxsize=4096)
 def _entries(store: Store, manifest: str, sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
     return tuple(
         _entry(record, sequence, spec_id) for record in _read(store, manifest) if record["status"] != _DELETED

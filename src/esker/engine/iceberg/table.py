@@ -94,8 +94,35 @@ class NewTable:
 
 
 def java_table(engine: Engine, table: TableId) -> Any:
-    """Return Iceberg's own object for a table, freshly loaded. It never leaves the engine."""
-    return engine.iceberg_catalog(table.catalog).loadTable(_identifier(engine, table))
+    """Return Iceberg's own object for a table, as the table is now. It never leaves the engine."""
+    kept = engine.handles.get(table.sql)
+    if kept is not None:
+        try:
+            kept.refresh()
+        except JvmFailure:
+            pass  # dropped, or made anew under its name
+        else:
+            return kept
+    return _loaded(engine, table)
+
+
+def java_transaction(engine: Engine, table: TableId) -> tuple[Any, Any]:
+    """Return Iceberg's own object for a table, and a transaction on the table as it is now."""
+    kept = engine.handles.get(table.sql)
+    if kept is not None:
+        try:
+            return kept, kept.newTransaction()  # looks for the newest metadata by itself
+        except JvmFailure:
+            pass
+    loaded = _loaded(engine, table)
+    return loaded, loaded.newTransaction()
+
+
+def _loaded(engine: Engine, table: TableId) -> Any:
+    engine.handles.forget(table.sql)
+    loaded = engine.iceberg_catalog(table.catalog).loadTable(_identifier(engine, table))
+    engine.handles.keep(table.sql, loaded)
+    return loaded
 
 
 def exists(engine: Engine, table: TableId) -> bool:
@@ -130,7 +157,7 @@ def find_table(engine: Engine, table: TableId) -> Table | None:
             format_version=metadata.formatVersion(),
             schema_id=found.schema().schemaId(),
             columns=columns_of(jvm, found),
-            partition_fields=tuple(_described(field, found) for field in each(found.spec().fields())),
+            partition_fields=_partition_fields(found),
             properties=text_map(jvm, found.properties()),
             snapshot=snapshot_value(jvm, found.currentSnapshot()),
         )
@@ -190,6 +217,11 @@ def transform_sql(field: PartitionField) -> str:
             return f"{field.transform}({field.argument}, {column})"
         case _:
             return f"{field.transform}s({column})"
+
+
+def _partition_fields(table: Any) -> tuple[str, ...]:
+    spec = table.spec()
+    return () if spec.isUnpartitioned() else tuple(_described(field, table) for field in each(spec.fields()))
 
 
 def _described(field: Any, table: Any) -> str:
