@@ -205,6 +205,13 @@ def test_a_wrong_value_is_refused_in_words(tmp_path: Path, change: tuple[str, st
             "format_version:",
         ),
         ("catalog: other", "6:5: pipelines.sales.catalog", '"other" is no connection'),
+        ("mode: upsert", "6:5: pipelines.sales.mode", "mode upsert needs key:"),
+        ("order_by: at", "6:5: pipelines.sales.order_by", "is for modes with a key (upsert, "),
+        (
+            "mode: delete_insert\n    key: [id]\n    order_by: at",
+            "8:5: pipelines.sales.order_by",
+            "order_by: has no meaning in mode delete_insert: what a batch holds of a key replaces all",
+        ),
         (
             "columns: {id: int}\n    evolution: freeze\n    partition_by: [day(at)]",
             "8:20: pipelines.sales.partition_by.0",

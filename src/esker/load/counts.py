@@ -32,7 +32,8 @@ class RowCounts:
     ignored: int = 0
     quarantined: int = 0
     missing: int = 0
-    """Deletes of keys that a complete snapshot no longer has: no row was read for them."""
+    """Deletes of what a complete snapshot, or a batch's rows of a key, no longer have: no row was read for
+    them."""
 
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(**{name: value + getattr(other, name) for name, value in asdict(self).items()})

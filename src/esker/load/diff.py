@@ -41,6 +41,13 @@ class KeyRules:
     """Known keys are left as they are."""
     is_complete: bool = False
     """A batch is all that there is: stored keys that it lacks are deleted."""
+    swaps: bool = False
+    """A key may have several rows; those of a batch take the place of all that are stored."""
+
+    @property
+    def is_unique(self) -> bool:
+        """A key has one row in the table."""
+        return not self.swaps
 
     def hashed(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns whose content counts."""

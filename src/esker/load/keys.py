@@ -19,7 +19,7 @@ def keyed_columns(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Colu
         Column(column.name, column.type, column.required or column.name.lower() in keys, column.doc)
         for column in columns
     )
-    if pipeline.deletes == "soft" and find(columns, pipeline.deleted_column) is None:
+    if pipeline.keeps_deleted and find(columns, pipeline.deleted_column) is None:
         whole += (Column(pipeline.deleted_column, Plain("boolean"), doc="The row was deleted in the source"),)
     if find(columns, HASH_COLUMN) is None:
         whole += (Column(HASH_COLUMN, Plain("bigint"), doc="Tells whether the row's content changed"),)
@@ -32,7 +32,7 @@ def check_key(pipeline: Pipeline, columns: tuple[Column, ...]) -> None:
         _check(pipeline, columns, "key", name, _KEYS)
     if pipeline.order_by is not None:
         _check(pipeline, columns, "order_by", pipeline.order_by, _ORDERED)
-    if pipeline.deletes == "soft":
+    if pipeline.keeps_deleted:
         _check(pipeline, columns, "deleted_column", pipeline.deleted_column, ("boolean",))
 
 

@@ -21,7 +21,6 @@ from esker.pipeline.table_changes import (
 )
 from esker.project import Pipeline
 from esker.project.layout import parse_partition_field
-from esker.project.pipelines import KEYED
 from esker.project.reserved import is_own
 from esker.project.types import Column
 from esker.sources import Sent
@@ -43,7 +42,7 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent) -> Altered:
     columns = (*named, *(column for column in declared if find(sent.columns, column.name) is None))
     if not columns:
         return Altered((), ())
-    if pipeline.mode in KEYED:
+    if pipeline.is_keyed:
         columns = keyed_columns(pipeline, columns)
     _check_conflicts(table, compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact))
     properties = {
@@ -83,7 +82,7 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
         raise ColumnsFrozen(str(present.id), names)
     columns = with_changes(columns, found)
     own: tuple[Column, ...] = ()
-    if pipeline.mode in KEYED:
+    if pipeline.is_keyed:
         own = tuple(c for c in keyed_columns(pipeline, columns) if find(columns, c.name) is None)
     columns = (*columns, *own)
     added = (*declared.added, *found.added, *(((), column) for column in own))

@@ -22,7 +22,6 @@ from esker.load.modes.keyed import Keyed
 from esker.load.modes.replace import Replace
 from esker.load.publish import Publisher
 from esker.pipeline.tables import deletes_of, log_of, quarantine_of
-from esker.project.pipelines import KEYED
 from esker.project.types import Column
 from esker.sources import Reader
 
@@ -49,7 +48,7 @@ def open_loader(
         reached=lambda step: listen(Reached(name, step)),
     )
     guards = Guards(name, str(publisher.table), pipeline, sizes=sizes)
-    if pipeline.mode not in KEYED:
+    if not pipeline.is_keyed:
         plain: Mode = Append(loading) if pipeline.mode == "append" else Replace(loading)
         return Loader(loading, plain, source, publisher, listen, guards)
     if pipeline.changes:

@@ -23,7 +23,6 @@ from esker.pipeline.alterations import alterations, creation, log_alterations
 from esker.pipeline.table_changes import TableChange
 from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
-from esker.project.pipelines import KEYED
 from esker.project.reserved import is_own, why_reserved
 from esker.project.types import Column, Plain
 from esker.sources import Reader, Sent, Slice, reader
@@ -104,7 +103,7 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
         altered = alterations(pipeline, present, sent)
     changes, columns = altered.changes, altered.columns
     notes += altered.notes
-    if columns and pipeline.mode in KEYED:
+    if columns and pipeline.is_keyed:
         check_key(pipeline, columns)
         if pipeline.changes:
             changes = (*changes, *_log_changes(engine, pipeline, table, columns, present))

@@ -57,12 +57,12 @@ AnyColumn = Annotated[
 ]
 
 
-Mode = Literal["append", "replace", "replace_partitions", "upsert", "insert_only", "sync"]
-KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "sync")
+Mode = Literal["append", "replace", "replace_partitions", "upsert", "insert_only", "delete_insert", "sync"]
+KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "delete_insert", "sync")
 """Modes that compare rows by key."""
 WHOLE: tuple[Mode, ...] = ("replace", "sync")
 """Modes whose batch is all that the source holds."""
-_DELETING: tuple[Mode, ...] = ("upsert", "sync", "replace")
+_DELETING: tuple[Mode, ...] = ("upsert", "delete_insert", "sync", "replace")
 """Modes whose batches can be told how many rows they may delete."""
 _KEYED_ONLY = (
     "key",
@@ -74,6 +74,15 @@ _KEYED_ONLY = (
     "touch",
     "late",
 )
+_MEANINGLESS: dict[Mode, dict[str, str]] = {
+    "delete_insert": {
+        "order_by": "what a batch holds of a key replaces all that is stored, whatever its age",
+        "deletes": "a key that is deleted has no rows any more",
+        "touch": "there is no order_by",
+        "late": "there is no order_by",
+    },
+}
+"""Keys that would do nothing in a mode, and why."""
 
 
 class SmallLane(Declaration):
@@ -123,8 +132,9 @@ class Pipeline(Declaration):
     mode: Mode = Field(
         "append",
         description="What happens to a row: `append` adds it, `replace` swaps the whole table, `upsert` "
-        "inserts, updates and deletes by key, `insert_only` adds rows whose key is new, `sync` makes the "
-        "table hold what the source holds, `replace_partitions` swaps the partitions of the batch's rows.",
+        "inserts, updates and deletes by key, `insert_only` adds rows whose key is new, "
+        "`delete_insert` swaps all rows of the batch's keys, `sync` makes the table "
+        "hold what the source holds, `replace_partitions` swaps the partitions of the batch's rows.",
     )
     key: list[str] = Field(default_factory=list, description="Columns that identify a row.")
     order_by: str | None = Field(
@@ -256,19 +266,25 @@ class Pipeline(Declaration):
             raise MistakeAt(("guard", "min_rows"), "min_rows is more than max_rows")
         if self.mode == "replace_partitions" and not self.partition_by:
             raise MistakeAt(("mode",), "mode replace_partitions needs partition_by:")
-        if self.mode not in KEYED:
+        if self.mode in KEYED and not self.key:
+            raise MistakeAt(("mode",), f"mode {self.mode} needs key:, the columns that identify a row")
+        if not self.is_keyed:
             for name in _KEYED_ONLY:
                 if name in self.model_fields_set:
                     raise MistakeAt((name,), f"{name}: is for modes with a key ({', '.join(KEYED)})")
-            return self
-        if not self.key:
-            raise MistakeAt(("mode",), f"mode {self.mode} needs key:, the columns that identify a row")
+        for name, why in _MEANINGLESS.get(self.mode, {}).items():
+            if name in self.model_fields_set:
+                raise MistakeAt((name,), f"{name}: has no meaning in mode {self.mode}: {why}")
+        return self
+
+    @model_validator(mode="after")
+    def _key_identifies(self) -> Pipeline:
         for index, name in enumerate(self.key):
             if name.lower() in (other.lower() for other in self.key[:index]):
                 raise MistakeAt(("key", index), f'column "{name}" stands there twice')
             if name.lower() in (column.lower() for column in self.ignore_columns):
                 raise MistakeAt(("ignore_columns",), f'key column "{name}" cannot be ignored')
-            if self.deletes == "soft" and name.lower() == self.deleted_column.lower():
+            if self.keeps_deleted and name.lower() == self.deleted_column.lower():
                 raise MistakeAt(("key", index), f'column "{name}" marks deletes')
         if self.order_by is not None and self.order_by.lower() in (name.lower() for name in self.key):
             raise MistakeAt(("order_by",), f'column "{self.order_by}" is a part of the key')
@@ -290,6 +306,16 @@ class Pipeline(Declaration):
                 ("source", "header"), "csv without a header needs columns:, in the order of the file"
             )
         return self
+
+    @property
+    def is_keyed(self) -> bool:
+        """Rows are compared by key, and what differs stands in the change log."""
+        return self.mode in KEYED
+
+    @property
+    def keeps_deleted(self) -> bool:
+        """Deleted rows stay in the table, marked."""
+        return self.deletes == "soft" and self.mode in ("upsert", "insert_only", "sync")
 
     def declared_columns(self) -> tuple[Column, ...]:
         return tuple(

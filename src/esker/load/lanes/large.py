@@ -38,7 +38,7 @@ from esker.load.row_hash import HASH_COLUMN, spark_hash
 from esker.project.types import quoted
 from esker.sources import ORIGIN
 
-_BROADCAST_ROWS = 2_000_000
+BROADCAST_ROWS = 2_000_000
 """Up to so many rows, what was found about them is sent to every executor, so that content stays put."""
 
 
@@ -260,15 +260,20 @@ class LargeBatch(Change):
             "winner", F.col("file").alias("kept_file"), F.col("pos").alias("kept_pos"), "outcome"
         )
         surplus = (F.col("file") != F.col("kept_file")) | (F.col("pos") != F.col("kept_pos"))
-        gone = stored.join(kept, "winner").where(F.col("outcome").isin(*REPLACED) | surplus)
+        return self._positions(
+            attempt, stored.join(kept, "winner").where(F.col("outcome").isin(*REPLACED) | surplus)
+        )
+
+    def _positions(self, attempt: Attempt, places: DataFrame) -> dict[FileEntry, BitMap64]:
+        """Return the positions in a frame, by file."""
         files = {file.path: file for file in attempt.files.data}
-        grouped = gone.groupBy("file").agg(F.collect_list("pos").alias("positions"))
-        doomed = {}
+        grouped = places.groupBy("file").agg(F.collect_list("pos").alias("positions"))
+        found = {}
         for row in grouped.toLocalIterator():
             if row["file"] not in files:
                 raise SwapFailed("CommitFailedException", "the table moved while it was read")
-            doomed[files[row["file"]]] = BitMap64(row["positions"])
-        return doomed
+            found[files[row["file"]]] = BitMap64(row["positions"])
+        return found
 
     def _last_rows(self, attempt: Attempt, verdicts: DataFrame) -> DataFrame:
         """Return the stored rows of keys that are deleted, with what the verdicts say of them."""
@@ -288,7 +293,7 @@ class LargeBatch(Change):
         wanted = verdicts.where(F.col("outcome").isin(*outcomes)).select(
             F.col("winner").alias(SEQUENCE), "outcome", "s_hash", "final"
         )
-        if self.read <= _BROADCAST_ROWS:
+        if self.read <= BROADCAST_ROWS:
             wanted = F.broadcast(wanted)
         rows = self.rows.join(wanted, SEQUENCE)
         if self.rules.deleted_column:

@@ -102,7 +102,7 @@ class SmallBatch(Change):
 
     def _compare(self, attempt: Attempt, found: list[Found], moment: datetime) -> Compared[pa.Table]:
         verdicts = self._classify(found, self._forgotten(attempt, moment))
-        outcomes = _counted(verdicts)
+        outcomes = counted(verdicts)
         duplicates = len(self.rows) - len(self.winners)
         counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.quarantined)
         self.given.check(counts, lambda: self._live(attempt, found))
@@ -119,6 +119,11 @@ class SmallBatch(Change):
         )
 
     @property
+    def read(self) -> int:
+        """How many rows the batch has."""
+        return len(self.rows) + self.quarantined
+
+    @property
     def quarantined(self) -> int:
         """How many rows have no key."""
         return len(self.rejected) if self.rejected is not None else 0
@@ -131,13 +136,13 @@ class SmallBatch(Change):
         count = len(self.rows)
         order = self.rows.column(self.rules.order_by) if self.rules.order_by else pa.nulls(count, pa.int64())
         narrow |= {
-            "ord": _comparable(order),
+            "ord": comparable(order),
             "del": self.deletes,
             "hash": self._hashes,
             "place": pa.array(range(count), pa.int64()),
         }
         incoming = pa.table(narrow)
-        found = _query(self.connection, winners_sql(self.rules, "incoming", ("place",)), incoming=incoming)
+        found = query(self.connection, winners_sql(self.rules, "incoming", ("place",)), incoming=incoming)
         return found.select(["place", "ord", "eff", "del", "hash"]).sort_by("place")
 
     def _locate(self, attempt: Attempt) -> tuple[list[Found], list[FileEntry]]:
@@ -164,16 +169,16 @@ class SmallBatch(Change):
             kind = self.winners.column("ord").type
             return pa.table({"asked": pa.array([], pa.int64()), "forgotten": pa.array([], kind)})
         found = memory.recall(self.keys, moment - self.given.memory.late)
-        return found.set_column(1, "forgotten", _comparable(found.column("forgotten")))
+        return found.set_column(1, "forgotten", comparable(found.column("forgotten")))
 
-    def _classify(self, found: list[Found], forgotten: pa.Table) -> pa.Table:
-        """Return each winner with its outcome, and its stored version."""
+    def _stored(self, found: list[Found]) -> pa.Table:
+        """Return what decides of the stored rows, with their places; `winner` is the place of their key."""
         rules = self.rules
         parts = []
         for index, hits in enumerate(found):
             count = len(hits.positions)
             nothing = pa.nulls(count, pa.int64())
-            order = _comparable(hits.rows.column(rules.order_by)) if rules.order_by else nothing
+            order = comparable(hits.rows.column(rules.order_by)) if rules.order_by else nothing
             gone = (
                 hits.rows.column(rules.deleted_column).fill_null(False)
                 if rules.deleted_column
@@ -191,16 +196,18 @@ class SmallBatch(Change):
                     }
                 )
             )
-        winners = self.winners.append_column("winner", pa.array(range(len(self.winners)), pa.int64()))
         if parts:
-            stored = pa.concat_tables(parts)
-        else:
-            stored = _STORED.empty_table()
-            stored = stored.append_column("s_order", pa.nulls(0, winners.column("ord").type))
-            stored = stored.append_column("s_deleted", pa.nulls(0, pa.bool_()))
-        sql = verdicts_sql(rules, "winners", "stored", "forgotten")
-        tables = {"winners": winners, "stored": stored, "forgotten": forgotten}
-        verdicts = _query(self.connection, sql, **tables).sort_by("winner")
+            return pa.concat_tables(parts)
+        stored = _STORED.empty_table()
+        stored = stored.append_column("s_order", pa.nulls(0, self.winners.column("ord").type))
+        return stored.append_column("s_deleted", pa.nulls(0, pa.bool_()))
+
+    def _classify(self, found: list[Found], forgotten: pa.Table) -> pa.Table:
+        """Return each winner with its outcome, and its stored version."""
+        winners = self.winners.append_column("winner", pa.array(range(len(self.winners)), pa.int64()))
+        sql = verdicts_sql(self.rules, "winners", "stored", "forgotten")
+        tables = {"winners": winners, "stored": self._stored(found), "forgotten": forgotten}
+        verdicts = query(self.connection, sql, **tables).sort_by("winner")
         known = pc.if_else(pc.less(verdicts["winner"], 0), pa.scalar(None, pa.int64()), verdicts["winner"])
         return verdicts.append_column("place", winners.column("place").take(known))
 
@@ -304,8 +311,7 @@ class SmallBatch(Change):
 
     def _row_numbers(self, verdicts: pa.Table) -> pa.ChunkedArray:
         """Return each change's place in the batch; keys that it lacks come after its rows."""
-        read = len(self.numbers) + (len(self.rejected) if self.rejected is not None else 0)
-        beyond = pc.subtract(pa.scalar(read - 1, pa.int64()), verdicts.column("winner"))
+        beyond = pc.subtract(pa.scalar(self.read - 1, pa.int64()), verdicts.column("winner"))
         return pc.coalesce(self.numbers.take(verdicts.column("place")), beyond)
 
 
@@ -347,12 +353,13 @@ def _doomed(found: list[Found], verdicts: pa.Table) -> dict[FileEntry, BitMap64]
     return doomed
 
 
-def _counted(verdicts: pa.Table) -> dict[str, int]:
+def counted(verdicts: pa.Table) -> dict[str, int]:
+    """Return how often each outcome is there."""
     counted = verdicts.group_by("outcome").aggregate([([], "count_all")]).to_pydict()
     return dict(zip(counted["outcome"], counted["count_all"], strict=True))
 
 
-def _comparable(values: Any) -> Any:
+def comparable(values: Any) -> Any:
     """Return order values as DuckDB compares them best: moments as whole numbers."""
     return (
         values.cast(pa.int64())
@@ -366,7 +373,8 @@ def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
     return rows.set_column(at, rows.schema.field(at).with_nullable(True), values)
 
 
-def _query(connection: duckdb.DuckDBPyConnection, sql: str, **tables: pa.Table) -> pa.Table:
+def query(connection: duckdb.DuckDBPyConnection, sql: str, **tables: pa.Table) -> pa.Table:
+    """Return what a query over Arrow tables finds."""
     for name, table in tables.items():
         connection.register(name, table)
     try:

@@ -13,7 +13,9 @@ from esker.load.comparison import Comparison
 from esker.load.diff import KeyRules
 from esker.load.incoming import DeleteMark, incoming
 from esker.load.lanes.large import LargeBatch
+from esker.load.lanes.large_edits import LargeEdits
 from esker.load.lanes.small import SmallBatch
+from esker.load.lanes.small_edits import SmallEdits
 from esker.load.publish import Change
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column
@@ -29,17 +31,18 @@ def rules_of(pipeline: Pipeline, columns: tuple[Column, ...]) -> KeyRules:
     return KeyRules(
         key=tuple(named(name) for name in pipeline.key),
         order_by=named(pipeline.order_by) if pipeline.order_by is not None else None,
-        deleted_column=named(pipeline.deleted_column) if pipeline.deletes == "soft" else None,
+        deleted_column=named(pipeline.deleted_column) if pipeline.keeps_deleted else None,
         ignored=tuple(pipeline.ignore_columns),
         touches=pipeline.touch,
         only_inserts=pipeline.mode == "insert_only",
         is_complete=pipeline.mode == "sync",
+        swaps=pipeline.mode == "delete_insert",
     )
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """Loads batches by key: upsert, insert_only, sync. Small ones in this process, others with Spark."""
+    """Loads batches by key. Small ones in this process, others with Spark."""
 
     loading: Loading
 
@@ -53,9 +56,11 @@ class Keyed:
             most = math.inf if pipeline.lane == "small" else pipeline.small_lane.max_rows
             if found.read <= most:
                 parts = (found.rows, found.numbers, found.deletes, found.rejected)
-                return SmallBatch(given, *parts, loading.connection, attempt)
+                small = SmallBatch if given.rules.is_unique else SmallEdits
+                return small(given, *parts, loading.connection, attempt)
         frame = incoming(batch.frame(), batch.columns, given.rules, mark)
-        return LargeBatch(loading.engine, loading.table, given, frame)
+        large = LargeBatch if given.rules.is_unique else LargeEdits
+        return large(loading.engine, loading.table, given, frame)
 
     def _given(self, batch: Batch, attempt: Attempt) -> Comparison:
         loading = self.loading

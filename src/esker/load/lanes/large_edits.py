@@ -1,0 +1,106 @@
+"""The large lane for modes in which a key may have several rows: what the edits say is done."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.engine.iceberg.commit import Attempt
+from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
+from esker.load.comparison import Compared
+from esker.load.counts import RowCounts
+from esker.load.edits import edits_sql, numbered_sql
+from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
+from esker.load.lanes.large import BROADCAST_ROWS, LargeBatch
+from esker.load.row_hash import HASH_COLUMN
+from esker.project.types import quoted
+
+_ARRIVAL = tuple(f"a{index}" for index in range(len(ARRIVAL)))
+_EDIT = "_esker_edit"
+"""Apart from the table's own columns, which may have any name."""
+
+
+class LargeEdits(LargeBatch):
+    """A batch on the executors whose keys may have several rows."""
+
+    def _winners(self) -> DataFrame:
+        """Return one row of each key, and keep all with the number of their key."""
+        keys = [F.col(quoted(name)).alias(f"k{index}") for index, name in enumerate(self.rules.key)]
+        narrow = self.rows.select(
+            *keys,
+            F.col(SEQUENCE).alias("place"),
+            self._order().alias("ord"),
+            F.col(DELETED).alias("del"),
+            F.col(HASH_COLUMN).alias("hash"),
+            *(F.col(name).alias(alias) for name, alias in zip(ARRIVAL, _ARRIVAL, strict=True)),
+        )
+        self._incoming = self._keep(self._sql(numbered_sql(self.rules, "{incoming}"), incoming=narrow))
+        first = self._incoming.where(F.col("place") == F.col("k"))
+        return first.select(*(f"k{index}" for index in range(len(keys))), "ord", F.col("k").alias("winner"))
+
+    def _order(self) -> Expression:
+        return F.col(quoted(self.rules.order_by)) if self.rules.order_by else F.lit(None).cast("bigint")
+
+    def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
+        stored = self._keep(self._stored(attempt))
+        forgotten = self._forgotten(attempt, moment)
+        sql = edits_sql(self.rules, "{incoming}", "{stored}", "{forgotten}", _ARRIVAL)
+        edits = self._keep(self._sql(sql, incoming=self._incoming, stored=stored, forgotten=forgotten))
+        found = (
+            edits.groupBy("outcome")
+            .agg(F.count(F.lit(1)).alias("count"), F.count("op").alias("logged"))
+            .collect()
+        )
+        outcomes = {row["outcome"]: row["count"] for row in found if row["outcome"] is not None}
+        duplicates = self.read - self.keyless - sum(outcomes.values()) + outcomes.get("missing", 0)
+        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.keyless)
+        self.given.check(counts, lambda: attempt.files.rows)
+        is_small = sum(row["count"] for row in found) <= BROADCAST_ROWS
+        told = edits.where(F.col("writes") | F.col("op").isNotNull())
+        rows = self._contents(attempt, told, is_small=is_small)
+        return Compared(
+            counts=counts,
+            doomed=self._positions(attempt, edits.where("removes")),
+            rows=rows.where(_of_edit("writes")).select(*self._names, _of_edit("after").alias(HASH_COLUMN)),
+            changes=self._log(rows) if self.given.log is not None else None,
+            remembered=None,
+            is_change=bool(self.keyless or sum(row["logged"] for row in found)),
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        return [quoted(column.name) for column in self.fields]
+
+    def _contents(self, attempt: Attempt, edits: DataFrame, *, is_small: bool) -> DataFrame:
+        """Return the rows that edits are about: of the batch, or stored ones; each with its edit."""
+        edit = F.struct(*(name for name in edits.columns if name not in ("file", "pos"))).alias(_EDIT)
+        wanted = edits.where(F.col("place").isNotNull()).select(F.col("place").alias(SEQUENCE), edit)
+        stored = edits.where(F.col("place").isNull()).select(
+            F.col("file").alias("_file"), F.col("pos").alias("_pos"), edit
+        )
+        if is_small:
+            wanted, stored = F.broadcast(wanted), F.broadcast(stored)
+        coming = self.rows.join(wanted, SEQUENCE)
+        there = self._target(attempt).join(stored, ["_file", "_pos"])
+        columns = [*self._names, _EDIT]
+        return self._keep(coming.select(*columns).unionByName(there.select(*columns)))
+
+    def _log(self, rows: DataFrame) -> DataFrame:
+        """Return the rows of the change log."""
+        beyond = F.lit(self.read) + F.monotonically_increasing_id()
+        facts = [
+            _of_edit("op").alias(OP),
+            _of_edit("before").alias(HASH_BEFORE),
+            _of_edit("after").alias(HASH_AFTER),
+            F.coalesce(_of_edit("number"), beyond).alias(ROW),
+        ]
+        if self.rules.order_by:
+            facts.append(_of_edit("final").alias(ORDER))
+        return rows.where(_of_edit("op").isNotNull()).select(*self._names, *facts)
+
+
+def _of_edit(name: str) -> Expression:
+    return F.col(_EDIT).getField(name)
