@@ -217,6 +217,20 @@ class UnknownPoint(ProjectError):
         )
 
 
+class ChangesForgotten(ProjectError):
+    """Changes were asked for that are no longer in the change log."""
+
+    code = "ESK-PROJECT-012"
+
+    def __init__(self, table: str, asked: int, first: int) -> None:
+        self.first = first
+        super().__init__(
+            f'changeset {asked} of table "{table}" is no longer in its change log',
+            reason=f"Changes are kept for a while (changes: {{keep: …}}); the oldest one there is {first}.",
+            remedy=f"Ask for the changes since {first - 1}, or read the table itself: it holds the outcome.",
+        )
+
+
 class InvalidFilter(ProjectError):
     """A `--where` filter is not a Spark SQL condition on the table's columns."""
 

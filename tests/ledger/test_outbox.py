@@ -12,7 +12,7 @@ import pytest
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.errors import LogAhead, OutboxFull, SideTableForeign
 from esker.events import Event, Reached, Step
-from esker.ledger.change_log import CHANGESET
+from esker.ledger.change_log import BATCH, CHANGESET, COMMITTED_AT, ROW, RUN
 from tests.load.works import CHANGES, LANES, WORKS, Row, Works, at
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("outbox")]
@@ -168,22 +168,64 @@ def test_answer_of_the_log_that_is_lost(works: Works, monkeypatch: pytest.Monkey
     check_log(works, 3)
 
 
-def test_staged_changes_that_are_gone(works: Works) -> None:
-    """A lost file of changes is said, with its name; the run that meets it publishes nothing wrong."""
+def lose(works: Works) -> None:
+    """Remove the staged change files of the newest changeset, as an orphan removal would."""
+    files = works.outbox()[-1]["f"]
+    for name in [files] if isinstance(files, str) else [name for name, _ in files]:
+        [path] = works.folder.path.rglob(name)
+        path.unlink()
+
+
+@pytest.mark.parametrize("deletes", ["soft", "hard"])
+@pytest.mark.parametrize("lane", LANES)
+def test_staged_changes_that_are_gone(make: Callable[..., Works], lane: str, deletes: str) -> None:
+    """A lost file of changes is made anew from the table: the log is what it would have been."""
+    first = [{"id": i, "at": 1, "title": "a", "deleted": False} for i in range(6)]
+    second = [
+        {"id": 0, "at": 2, "title": "b", "deleted": False},
+        {"id": 1, "at": 1, "title": "a", "deleted": True},
+        {"id": 2, "at": 0, "title": "stale", "deleted": False},
+        {"id": 3, "at": 1, "title": "a", "deleted": False},
+        {"id": 4, "at": 2, "title": "a", "deleted": False},
+        {"id": 7, "at": 2, "title": "new", "deleted": False},
+    ]
+    third = [{"id": 1, "at": 3, "title": "a", "deleted": False}]
+    logs = []
+    for is_lost in (False, True):
+        works = make(lane=lane, order_by="at", deletes=deletes)
+        for batch in (first, second, third):
+            if is_lost:
+                with pytest.raises(Stopped):
+                    works.load(batch, at(Step.AFTER_COMMIT, stop))
+                lose(works)
+            else:
+                works.load(batch)
+        works.load([{"id": 99, "at": 1, "title": "last", "deleted": False}])
+        check_log(works, 4)
+        logs.append(works.log())
+    own = {ROW, RUN, BATCH, COMMITTED_AT}
+    plain, rebuilt = (
+        sorted(({n: v for n, v in row.items() if n not in own} for row in log), key=repr) for log in logs
+    )
+    assert rebuilt == plain
+    assert all(row[RUN] and row[BATCH] for row in logs[1])
+    moments = {row[CHANGESET]: row[COMMITTED_AT] for row in logs[1]}
+    assert sorted(moments.values()) == [moments[number] for number in sorted(moments)]
+
+
+def test_staged_changes_that_nothing_tells_any_more(works: Works) -> None:
+    """When the table's snapshot is gone too, the run says so; it is published all the same."""
     with pytest.raises(Stopped):
         works.load([{"id": 1, "at": 2, "title": "b"}], at(Step.AFTER_COMMIT, stop))
-    [entry] = works.outbox()
-    [[name, _]] = entry["f"]
-    [path] = works.folder.path.rglob(name)
-    content = path.read_bytes()
-    path.unlink()
+    lose(works)
+    works.sql(f"INSERT INTO {WORKS} SELECT 50, 1, 'c', false, null")
+    kept = "retain_last => 1, older_than => timestamp '2100-01-01'"
+    works.sql(f"CALL lake.system.expire_snapshots(table => 'shop.works', {kept})")
     result = works.load([{"id": 2, "at": 1, "title": "a"}])
     assert result.log_lag == 2
-    assert name in result.notes[-1]
+    assert "changeset 2 is gone" in result.notes[-1]
     assert {row[CHANGESET] for row in works.log()} == {1}
-    path.write_bytes(content)
-    works.load([{"id": 3, "at": 1, "title": "a"}])
-    check_log(works, 4)
+    assert titles(works) == {1: "b", 2: "a", 50: "c"}
 
 
 def drop(works: Works) -> None:
@@ -210,7 +252,7 @@ def test_log_that_is_another_one(
     works.load([{"id": 1, "at": 2, "title": "b"}])
     act(works)
     if not seen:
-        monkeypatch.setattr("esker.ledger.outbox._reached", {})
+        monkeypatch.setattr("esker.ledger.logged._reached", {})
     before = works.snapshots()
     for _ in range(2):
         with pytest.raises(SideTableForeign, match="works__changes"):
@@ -225,7 +267,7 @@ def test_log_ahead_of_its_table(works: Works, monkeypatch: pytest.MonkeyPatch) -
     head = json.loads(works.properties()["esker.head"])
     text = json.dumps(head | {"changeset": 1})
     works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('esker.head' = '{text}', 'esker.outbox' = '[]')")
-    monkeypatch.setattr("esker.ledger.outbox._reached", {})
+    monkeypatch.setattr("esker.ledger.logged._reached", {})
     with pytest.raises(LogAhead):
         works.load([{"id": 1, "at": 3, "title": "c"}])
     assert titles(works) == {1: "b"}

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.ledger.outbox import look_at
+from esker.ledger.logged import look_at
 from esker.ledger.side_table import LOG, OpenSide, Stamp
 from esker.project.types import Column, Plain
 

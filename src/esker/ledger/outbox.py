@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
-from esker.errors import LogAhead, LogGap, OutboxFull, SideTableForeign, SideTableLost
+from esker.errors import LogAhead, LogGap, OutboxFull, SideTableLost
 from esker.ledger.entry import read_head
+from esker.ledger.logged import logged_properties, look_at, reached, went_on
+from esker.ledger.rebuild import rebuild
+from esker.ledger.retention import Retained
 from esker.ledger.side_table import (
     DELETES,
     LOG,
@@ -30,8 +34,6 @@ from esker.ledger.side_table import (
 )
 
 OUTBOX = "esker.outbox"
-LOGGED = "esker.logged"
-_LOGGED_AT = "esker.logged.at"
 _GAPS = "esker.gaps"
 _LIMIT = 3_500
 _ENTRY = 200
@@ -111,37 +113,29 @@ def drain(
     """
     entries = read_outbox(properties)
     head = read_head(properties)
-    reached = {}
+    found = {}
     for name in SIDES:
         side = SideTable.registered(properties, name, table.catalog)
         if side is None:
             continue
         own = [entry for entry in entries if name in entry.owed]
-        known = _reached.get(side.uuid)
+        known = reached(side)
         if known is None or any(entry.changeset > known for entry in own):
-            known = _drain_into(engine, side, own, ready if name == LOG and ready else {}, before)
-            _reached[side.uuid] = known
+            known = _drain_into(engine, table, side, own, ready if name == LOG and ready else {}, before)
+            went_on(side, known)
         if head is not None and known > head.changeset:
             # Perhaps others went on meanwhile, and the properties are of the past.
             head = read_head(Attempt(engine, table).properties)
         if head is not None and known > head.changeset:
             # The table went back to an older copy: its new numbers would be taken for logged ones.
             raise LogAhead(str(side.id), known, str(table), head.changeset)
-        reached[name] = known
-    return reached
-
-
-_reached: dict[str, int] = {}
-"""How far side tables are, by uuid, as this process has seen them: they never go back."""
-
-
-def look_at(side: SideTable, attempt: Attempt) -> None:
-    """Take note of how far a side table is, or raise SideTableForeign if it was rolled back."""
-    _reached[side.uuid] = _logged(attempt, side)
+        found[name] = known
+    return found
 
 
 def _drain_into(
     engine: Engine,
+    table: TableId,
     side: SideTable,
     entries: list[OutboxEntry],
     ready: Mapping[int, StagedFiles],
@@ -150,7 +144,7 @@ def _drain_into(
     failures = 0
     while True:
         attempt = Attempt(engine, side.id)
-        have = _logged(attempt, side)
+        have = look_at(side, attempt)
         todo = [entry for entry in entries if entry.changeset > have]
         if not todo:
             return have
@@ -159,6 +153,8 @@ def _drain_into(
             raise LogGap(str(side.id), have, entry.changeset)
         try:
             staged = ready.get(entry.changeset) or _adopt(attempt, side, entry)
+            if staged is None:
+                staged = rebuild(engine, table, side, entry.changeset, entry.snapshot)
             _append(attempt, side, entry, staged, have)
             before()
             attempt.swap()
@@ -172,34 +168,29 @@ def _drain_into(
                 return entry.changeset
 
 
-def _adopt(attempt: Attempt, side: SideTable, entry: OutboxEntry) -> StagedFiles:
-    names = side.places(attempt.store, entry.owed[side.property])
-    for name, _ in names:
-        if not attempt.store.exists(side.place(name)):
-            raise SideTableLost(
-                str(side.id), f"the staged file {name} of changeset {entry.changeset} is gone"
-            )
-    return attempt.adopt([(side.place(name), size) for name, size in names])
+def _adopt(attempt: Attempt, side: SideTable, entry: OutboxEntry) -> StagedFiles | None:
+    """Return the staged files of an entry; None when those of the change log are gone."""
+    owed = entry.owed[side.property]
+    names = ((owed, 0),) if isinstance(owed, str) else owed
+    lost = [name for name, _ in names if not attempt.store.exists(side.place(name))]
+    if not lost and isinstance(owed, str):
+        names = side.places(attempt.store, owed)
+        lost = [name for name, _ in names if not attempt.store.exists(side.place(name))]
+    if not lost:
+        return attempt.adopt([(side.place(name), size) for name, size in names])
+    if side.property == LOG:
+        return None
+    raise SideTableLost(str(side.id), f"the staged file {lost[0]} of changeset {entry.changeset} is gone")
 
 
 def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, staged: StagedFiles, have: int) -> None:
     summary = {"esker.changeset": str(entry.changeset), "esker.snapshot": str(entry.snapshot)}
     snapshot, sequence = attempt.append(staged, summary)
-    at = {"snapshot": snapshot, "sequence": sequence}
-    properties = {LOGGED: str(entry.changeset), _LOGGED_AT: as_text(at)}
+    properties = logged_properties(entry.changeset, snapshot, sequence)
+    retained = Retained.of(attempt)
+    if side.property == LOG and retained.looked_at is None:
+        properties |= replace(retained, looked_at=datetime.now(UTC)).property()
     if side.property == LOG and entry.after != entry.changeset - 1:
         gaps = json.loads(attempt.properties.get(_GAPS, "[]"))
         properties[_GAPS] = as_text([*gaps, [have + 1, entry.changeset - 1]])
     attempt.set(properties)
-
-
-def _logged(attempt: Attempt, side: SideTable) -> int:
-    """Return the last changeset in a side table, after a look at whether it is the one we know."""
-    if attempt.uuid != side.uuid:
-        raise SideTableForeign(str(side.id))
-    at = attempt.properties.get(_LOGGED_AT)
-    if at is not None:
-        known = json.loads(at)
-        if attempt.descends(known["snapshot"], known["sequence"]) is False:
-            raise SideTableForeign(str(side.id))
-    return int(attempt.properties.get(LOGGED, "0"))

@@ -94,6 +94,10 @@ class Stamp:
     changeset: int
     moment: datetime
 
+    def summary(self) -> dict[str, str]:
+        """Return what a snapshot tells of it, beside pipeline, run and changeset."""
+        return {"esker.batch": self.batch, "esker.moment": self.moment.isoformat()}
+
 
 @dataclass(frozen=True)
 class OpenSide:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from esker.contracts.evolution import find
 from esker.errors import UnsuitableKey
-from esker.load.row_hash import HASH_COLUMN
 from esker.project.pipelines import Pipeline
+from esker.project.reserved import HASH_COLUMN
 from esker.project.types import Column, Decimal, Plain, Type
 
 _KEYS = ("string", "int", "bigint", "date", "timestamp", "timestamp_ntz", "boolean")

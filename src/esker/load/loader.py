@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 from esker.engine.iceberg.stage import StagedFiles
@@ -11,6 +12,7 @@ from esker.errors import EskerError, Held, LogAhead, LogGap, SideTableForeign
 from esker.events import Listener, Progressed, Reached, Step
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.outbox import drain
+from esker.ledger.retention import Retained, trim
 from esker.load.batch import Batch, Loading
 from esker.load.counts import RowCounts
 from esker.load.guards import Approved, Guards
@@ -110,6 +112,17 @@ class Loader:
             )
         except (LogAhead, SideTableForeign, LogGap):
             raise
+        except EskerError as error:
+            return f"{error.message}: {error.reason}"
+        return None
+
+    def forget(self, now: datetime) -> str | None:
+        """Take old changes out of the change log, once a day; return why that could not be done."""
+        log, declared = self.loading.log, self.loading.pipeline.changes
+        if log is None or declared is None or not Retained.of(log.opened).is_due(now):
+            return None
+        try:
+            trim(self.loading.engine, log.side.id, declared.keep, now)
         except EskerError as error:
             return f"{error.message}: {error.reason}"
         return None

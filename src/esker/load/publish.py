@@ -42,6 +42,8 @@ class Made:
     """Those of the change log, for whoever appends them in this process."""
     is_change: bool = True
     """False for a batch that only moves the position: it gets no changeset number."""
+    told: Mapping[str, str] = field(default_factory=dict)
+    """What the snapshot's summary tells of it, beside pipeline, run and changeset."""
 
 
 class Change(ABC):
@@ -217,7 +219,7 @@ class Publisher:
     ) -> Published:
         head = read_head(attempt.properties)
         changeset = (head.changeset if head else 0) + made.is_change
-        summary = {"esker.pipeline": self.pipeline, "esker.run": self.run}
+        summary = {"esker.pipeline": self.pipeline, "esker.run": self.run, **made.told}
         if made.is_change:
             summary["esker.changeset"] = str(changeset)
         snapshot, sequence = made.commit(attempt, summary)

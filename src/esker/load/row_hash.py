@@ -24,7 +24,6 @@ from pyspark.sql import functions as F
 
 from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type, quoted
 
-HASH_COLUMN = "_esker_hash"
 HASH_VERSION = "1"
 _SEED = 42
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,9 +14,10 @@ from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.table import TableId, find_table
 from esker.engine.session import Engine
-from esker.errors import NoChangeLog, UnknownPoint
+from esker.errors import ChangesForgotten, NoChangeLog, UnknownPoint
 from esker.ledger.change_log import CHANGESET, COMMITTED_AT, ROW
 from esker.ledger.outbox import drain
+from esker.ledger.retention import Retained
 from esker.ledger.side_table import LOG, SideTable
 from esker.pipeline.show import as_mapping
 
@@ -56,7 +57,7 @@ def read_changes(
 ) -> Changes:
     """Return the changes after one point, up to and including another.
 
-    Raises TableNotFound, NoChangeLog or UnknownPoint.
+    Raises TableNotFound, NoChangeLog, UnknownPoint or ChangesForgotten.
     """
     frame, first, last = changes_frame(engine, table, since, until)
     with explained(f'cannot read the changes of table "{table}"', engine.log):
@@ -79,8 +80,11 @@ def changes_frame(
     # A run that was killed may owe changes: they are appended first.
     reached = drain(engine, table, attempt.properties)[LOG]
     log = engine.spark.table(side.id.sql)
-    first = _changeset(engine, attempt, log, since) if since is not None else 0
+    retained = Retained.of(Attempt(engine, side.id)).first
+    first = _changeset(engine, attempt, log, since) if since is not None else retained - 1
     last = _changeset(engine, attempt, log, until) if until is not None else reached
+    if first < retained - 1 or last < retained - 1:
+        raise ChangesForgotten(str(table), min(first + 1, last), retained)
     inside = (F.col(CHANGESET) > first) & (F.col(CHANGESET) <= last)
     return log.where(inside), first, last
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from esker.engine.session import Engine
@@ -211,6 +212,9 @@ class _Run:
                 self._add(log_lag=waiting, notes=(*plan.notes, loaded.owed))
             if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
+
+        if self.result.batches and (failed := loader.forget(datetime.now(UTC))):
+            self._add(notes=(*self.result.notes, failed))
 
     def _load_or_hold(
         self, loader: Loader, plan: PipelinePlan, piece: Slice, entry: LedgerEntry | None

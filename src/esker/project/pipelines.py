@@ -18,6 +18,7 @@ from esker.project.declaration import (
     Switch,
     TableName,
     Texts,
+    parse_switch,
 )
 from esker.project.layout import PartitionField, parse_partition_field
 from esker.project.reserved import why_reserved
@@ -83,6 +84,26 @@ _MEANINGLESS: dict[Mode, dict[str, str]] = {
     },
 }
 """Keys that would do nothing in a mode, and why."""
+
+
+class ChangeLog(Declaration):
+    """The change log of a table."""
+
+    keep: Duration = Field(
+        timedelta(days=30),
+        description="How long changes are kept; what a consumer has not read yet is kept longer. Of several "
+        "pipelines that load into one table, the shortest counts.",
+    )
+
+
+def _log_or_none(value: Any) -> Any:
+    switch = parse_switch(value)
+    return {True: {}, False: None}[switch] if isinstance(switch, bool) else switch
+
+
+AnyChangeLog = Annotated[
+    ChangeLog | None, BeforeValidator(_log_or_none, json_schema_input_type=ChangeLog | Switch)
+]
 
 
 class SmallLane(Declaration):
@@ -160,8 +181,9 @@ class Pipeline(Declaration):
         description="With `order_by`: how long a delete is remembered, so that a row which arrives later but "
         "is older stays deleted.",
     )
-    changes: Switch = Field(
-        True, description="Keep a change log `<table>__changes` (modes with a key): `on` or `off`."
+    changes: AnyChangeLog = Field(
+        default_factory=ChangeLog,
+        description="Keep a change log `<table>__changes` (modes with a key): `on`, `off`, or `{keep: 90d}`.",
     )
     lane: Literal["auto", "small", "large"] = Field(
         "auto",

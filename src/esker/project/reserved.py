@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 RESERVED_PREFIX = "_esker_"
+HASH_COLUMN = "_esker_hash"
+"""Column of tables that are loaded by key: tells whether the rest of the row changed."""
 
 # Iceberg's MetadataColumns. A table may be created with them, but Spark then reads Iceberg's own value
 # in their place, or cannot read the table at all.

@@ -169,6 +169,15 @@ class Attempt:
                 change.addFile(file)
             return self._into_transaction(change, summary)
 
+    def remove(self, column: str, upto: int, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
+        """Take out the rows whose number in a column is at most this. No file may hold others beside them."""
+        with _swap_failed():
+            change = self._transaction.newDelete()
+            # By the bounds of columns: deleteFile(path) finds no file in Iceberg 1.12, and says nothing.
+            old = iceberg(self._jvm, "expressions.Expressions").lessThanOrEqual(column, upto)
+            change.deleteFromRowFilter(old)
+            return self._into_transaction(change, summary)
+
     def replace_partitions(self, staged: StagedFiles, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Put staged files in the place of what the partitions that they belong to hold."""
         with _swap_failed():
@@ -210,6 +219,13 @@ class Attempt:
         """
         with _swap_failed():
             self._table.operations().commit(self._base, self._transaction.currentMetadata())
+
+    @property
+    def tags(self) -> dict[str, SnapshotId]:
+        """The table's tags, each with the snapshot that it names."""
+        refs = self._base.refs()
+        named = ((name, refs.get(name)) for name in each(refs.keySet()))
+        return {name: ref.snapshotId() for name, ref in named if ref.isTag()}
 
     def descends(self, snapshot: SnapshotId, sequence: int) -> bool | None:
         """Tell whether main descends from a snapshot; None when nobody can tell any more.

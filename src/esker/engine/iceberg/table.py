@@ -202,6 +202,13 @@ def snapshot_value(jvm: Any, snapshot: Any) -> Snapshot | None:
     )
 
 
+def find_snapshot(engine: Engine, table: TableId, snapshot: SnapshotId) -> Snapshot | None:
+    """Return one of a table's snapshots; None when it has been expired."""
+    jvm: Any = engine.spark.sparkContext._jvm
+    with explained(f'cannot load table "{table}"', engine.log):
+        return snapshot_value(jvm, java_table(engine, table).snapshot(snapshot))
+
+
 def _identifier(engine: Engine, table: TableId) -> Any:
     jvm: Any = engine.spark.sparkContext._jvm
     return iceberg(jvm, "catalog.TableIdentifier").parse(table.name)

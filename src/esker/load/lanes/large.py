@@ -34,7 +34,8 @@ from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.publish import Change, Made
-from esker.load.row_hash import HASH_COLUMN, spark_hash
+from esker.load.row_hash import spark_hash
+from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
 from esker.sources import ORIGIN
 
@@ -131,7 +132,7 @@ class LargeBatch(Change):
             return attempt.row_delta([data], deletes, compared.doomed, summary)
 
         size = data.bytes + deletes.bytes
-        return Made(commit, compared.counts, size, owed, logged, compared.is_change)
+        return Made(commit, compared.counts, size, owed, logged, compared.is_change, stamp.summary())
 
     def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
         stored = self._keep(self._stored(attempt))

@@ -15,7 +15,7 @@ from esker.load.counts import RowCounts
 from esker.load.edits import edits_sql, numbered_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.lanes.large import BROADCAST_ROWS, LargeBatch
-from esker.load.row_hash import HASH_COLUMN
+from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
 
 _ARRIVAL = tuple(f"a{index}" for index in range(len(ARRIVAL)))

@@ -29,7 +29,8 @@ from esker.load.comparison import Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
 from esker.load.publish import Change, Made
-from esker.load.row_hash import HASH_COLUMN, arrow_hash
+from esker.load.row_hash import arrow_hash
+from esker.project.reserved import HASH_COLUMN
 
 _STORED = pa.schema(
     [("winner", pa.int64()), ("file", pa.int64()), ("pos", pa.int64()), ("s_hash", pa.int64())]
@@ -98,7 +99,7 @@ class SmallBatch(Change):
             return attempt.row_delta(staged, deletes, looked_at, summary)
 
         size = deletes.bytes + sum(files.bytes for files in staged)
-        return Made(commit, compared.counts, size, owed, logged, compared.is_change)
+        return Made(commit, compared.counts, size, owed, logged, compared.is_change, stamp.summary())
 
     def _compare(self, attempt: Attempt, found: list[Found], moment: datetime) -> Compared[pa.Table]:
         verdicts = self._classify(found, self._forgotten(attempt, moment))

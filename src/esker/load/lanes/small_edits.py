@@ -17,7 +17,7 @@ from esker.load.comparison import Compared
 from esker.load.counts import RowCounts
 from esker.load.edits import edits_sql, numbered_sql
 from esker.load.lanes.small import SmallBatch, comparable, counted, query
-from esker.load.row_hash import HASH_COLUMN
+from esker.project.reserved import HASH_COLUMN
 
 
 class SmallEdits(SmallBatch):

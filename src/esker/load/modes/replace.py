@@ -38,8 +38,9 @@ class Replacement(StagedRows):
 
     def check(self, attempt: Attempt) -> None:
         """Raise Held when the table must not be replaced unseen."""
-        live = 0 if self.of_partitions else attempt.files.rows
-        self.guards.check(self.files.rows, max(live - self.files.rows, 0), lambda: live)
+        is_guarded = self.guards.pipeline.guard.max_delete is not None
+        lost = attempt.files.rows - self.files.rows if is_guarded and not self.of_partitions else 0
+        self.guards.check(self.files.rows, max(lost, 0), lambda: attempt.files.rows)
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         self.check(attempt)
