@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from esker.errors import Held
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.spark
 MakeFolder = Callable[..., Folder]
 
 
-def deliver(folder: Folder, name: str, rows: list[tuple[int, str]]) -> None:
+def deliver(folder: Folder, name: str, rows: Sequence[tuple[int | str, str]]) -> None:
     """Put one file into the place of all others."""
     for old in (folder.path / "landing").iterdir():
         old.unlink()
@@ -55,6 +56,36 @@ def test_replace_holds_all_files_and_nothing_else(make_folder: MakeFolder) -> No
     (folder.path / "landing/a.csv").unlink()
     folder.run()
     assert folder.rows() == [(3, "c")]
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_replace_with_a_key_tells_what_changed(make_folder: MakeFolder, lane: str) -> None:
+    """A table that was swapped without a key is compared from now on; only what differs is written and told.
+
+    Much may go at a time, but not everything.
+    """
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(mode="replace", lane=lane)})
+    deliver(folder, "a", [(1, "a"), (2, "b"), (3, "c"), (4, "d")])
+    folder.run()
+    folder.change(key=["id"])
+    deliver(folder, "b", [(1, "a"), (2, "x"), (5, "e"), (5, "f"), ("", "lost")])
+    counts = folder.run().rows
+    assert (counts.inserted, counts.missing, counts.duplicates, counts.quarantined) == (1, 2, 1, 1)
+    assert folder.rows("shop.sales", "id", "v") == [(1, "a"), (2, "x"), (5, "f")]
+    log = folder.rows("shop.sales__changes", "_esker_op", "id", "v")
+    assert {row for row in log if row[1] != 1} == {
+        ("update", 2, "x"),
+        ("delete", 3, "c"),
+        ("delete", 4, "d"),
+        ("insert", 5, "f"),
+    }
+    deliver(folder, "c", [(5, "f"), (2, "x"), (1, "b")])
+    counts = folder.run().rows
+    assert (counts.updated, counts.unchanged, counts.missing) == (1, 2, 0)
+    deliver(folder, "d", [])
+    with pytest.raises(Held):
+        folder.run()
+    assert folder.rows("shop.sales", "id", "v") == [(1, "b"), (2, "x"), (5, "f")]
 
 
 def test_replace_partitions_leaves_the_others(make_folder: MakeFolder) -> None:

@@ -82,6 +82,12 @@ _MEANINGLESS: dict[Mode, dict[str, str]] = {
         "touch": "there is no order_by",
         "late": "there is no order_by",
     },
+    "replace": {
+        "order_by": "what the source holds replaces all that is stored, whatever its age",
+        "deletes": "what the source no longer has goes for good; mode sync keeps it, marked",
+        "touch": "there is no order_by",
+        "late": "there is no order_by",
+    },
 }
 """Keys that would do nothing in a mode, and why."""
 
@@ -157,7 +163,10 @@ class Pipeline(Declaration):
         "`delete_insert` swaps all rows of the batch's keys, `sync` makes the table "
         "hold what the source holds, `replace_partitions` swaps the partitions of the batch's rows.",
     )
-    key: list[str] = Field(default_factory=list, description="Columns that identify a row.")
+    key: list[str] = Field(
+        default_factory=list,
+        description="Columns that identify a row. With it, `replace` writes and logs what differs.",
+    )
     order_by: str | None = Field(
         None, description="Column that tells which version of a row is newer. An older one changes nothing."
     )
@@ -293,7 +302,8 @@ class Pipeline(Declaration):
         if not self.is_keyed:
             for name in _KEYED_ONLY:
                 if name in self.model_fields_set:
-                    raise MistakeAt((name,), f"{name}: is for modes with a key ({', '.join(KEYED)})")
+                    modes = f"{', '.join(KEYED)}, and replace with key:"
+                    raise MistakeAt((name,), f"{name}: is for modes with a key ({modes})")
         for name, why in _MEANINGLESS.get(self.mode, {}).items():
             if name in self.model_fields_set:
                 raise MistakeAt((name,), f"{name}: has no meaning in mode {self.mode}: {why}")
@@ -332,7 +342,7 @@ class Pipeline(Declaration):
     @property
     def is_keyed(self) -> bool:
         """Rows are compared by key, and what differs stands in the change log."""
-        return self.mode in KEYED
+        return self.mode in KEYED or (self.mode == "replace" and bool(self.key))
 
     @property
     def keeps_deleted(self) -> bool:

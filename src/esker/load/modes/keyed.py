@@ -17,7 +17,7 @@ from esker.load.lanes.large_edits import LargeEdits
 from esker.load.lanes.small import SmallBatch
 from esker.load.lanes.small_edits import SmallEdits
 from esker.load.publish import Change
-from esker.project.pipelines import Pipeline
+from esker.project.pipelines import WHOLE, Pipeline
 from esker.project.types import Column
 
 
@@ -35,7 +35,7 @@ def rules_of(pipeline: Pipeline, columns: tuple[Column, ...]) -> KeyRules:
         ignored=tuple(pipeline.ignore_columns),
         touches=pipeline.touch,
         only_inserts=pipeline.mode == "insert_only",
-        is_complete=pipeline.mode == "sync",
+        is_complete=pipeline.mode in WHOLE,
         swaps=pipeline.mode == "delete_insert",
     )
 
@@ -90,7 +90,7 @@ class Keyed:
             return False
         if any(file.format != "parquet" for file in attempt.files.data) or attempt.files.has_equality_deletes:
             return False
-        if pipeline.mode == "sync" and pipeline.lane == "auto":
+        if pipeline.mode in WHOLE and pipeline.lane == "auto":
             # A complete snapshot is compared with the whole table.
             stored = sum(file.records for file in attempt.files.data)
             if stored > 4 * pipeline.small_lane.max_rows:
