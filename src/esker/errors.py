@@ -245,6 +245,52 @@ class InvalidFilter(ProjectError):
         )
 
 
+class SqlInvalid(ProjectError):
+    """Spark does not understand a SQL statement."""
+
+    code = "ESK-SQL-001"
+
+    def __init__(self, message: str, line: int, column: int, text: str, why: str) -> None:
+        self.line, self.column = line, column
+        shown = f"\n{text}\n{' ' * (column - 1)}^" if text else ""
+        super().__init__(
+            f"line {line}, column {column}: {message}{shown}",
+            reason=why,
+            remedy="Correct the statement. It did not run, and neither did those behind it.",
+        )
+
+
+class SqlRefused(ProjectError):
+    """A SQL statement would break what pipelines count on."""
+
+    code = "ESK-SQL-002"
+
+    def __init__(self, what: str, why: str, remedy: str) -> None:
+        super().__init__(f"refused: {what}", reason=why, remedy=remedy)
+
+
+class NotOfAPipeline(ProjectError):
+    """A table is to be adopted, and no pipeline of the project loads into it."""
+
+    code = "ESK-ADOPT-001"
+
+    def __init__(self, table: str, tables: Sequence[str]) -> None:
+        super().__init__(
+            f"no pipeline has `table: {table}`",
+            reason=f"Tables are adopted into pipelines. There are some for: {', '.join(tables) or 'none'}.",
+            remedy="Declare a pipeline with its source, key and mode in esker.yml, then adopt the table.",
+        )
+
+
+class AdoptionRefused(ProjectError):
+    """A table, or files, cannot be taken over as they are. Nothing was changed."""
+
+    code = "ESK-ADOPT-002"
+
+    def __init__(self, table: str, why: str, remedy: str) -> None:
+        super().__init__(f'table "{table}" cannot be adopted so', reason=why, remedy=remedy)
+
+
 # --- the machine: Java, Spark, jars, disk --------------------------------------------------------
 
 
@@ -553,8 +599,9 @@ class TableRewound(LedgerError):
             f'table "{table}" no longer descends from snapshot {snapshot}',
             reason="Somebody else rolled it back, replaced or restored it: the current snapshot is "
             f"{current}, and what Esker loaded last is not in it.",
-            remedy=f"Make snapshot {snapshot} current again (procedure set_current_snapshot), or load "
-            "into a new table.",
+            remedy=f"To have the rows back, make snapshot {snapshot} current again (procedure "
+            "set_current_snapshot, by any engine).\n"
+            f"To go on with the table as it is: esker adopt {table}. What is gone is not loaded again.",
         )
 
 
@@ -862,6 +909,20 @@ class SchemaMoved(LoadError):
             f'the columns of table "{table}" changed while a batch was staged',
             reason="The batch was written for other columns, and was not published.",
             remedy="Run again: the batch is staged anew for the present columns.",
+        )
+
+
+class TableMoved(LoadError):
+    """The table changed again and again while a statement ran. Nothing was changed by it."""
+
+    code = "ESK-LOAD-020"
+
+    def __init__(self, pipeline: str) -> None:
+        super().__init__(
+            f'the table of pipeline "{pipeline}" changed while the statement ran',
+            reason="The rows that a statement writes are only right on the snapshot they were found on. "
+            "It was tried anew several times, and each time somebody else was faster.",
+            remedy="Run it again when fewer runs are active.",
         )
 
 

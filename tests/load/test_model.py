@@ -1,8 +1,9 @@
 """Random histories of a table against a dictionary that knows the state table and nothing else.
 
 Batches with duplicates, late rows, deletes and rows without an order value alternate with what other
-engines do: compaction, expiry, deletes and inserts behind Esker's back. After every step the table is
-the dictionary, the change log is what was changed by batches, and the counts are those of the model.
+engines do: compaction, expiry, deletes, updates, inserts and rollbacks behind Esker's back. After every
+step the table is the dictionary, the change log is what was changed by batches, and the counts are those
+of the model.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from esker.errors import TableRewound
 from esker.ledger.change_log import CHANGESET, OP
 from tests.load.works import CHANGES, WORKS, Row, Works
 
@@ -41,8 +43,6 @@ class Stored:
     at: int | None
     title: str | None
     deleted: bool = False
-    is_known: bool = True
-    """False for a row of another engine: its content counts as changed."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ class Model:
         self.remembered: dict[int, int] = {}
         """Deletes that no row tells of, by their order value."""
         self.changesets = 0
+        self.gap = 0
+        """Changesets at the end that the log does not have: of tables that were adopted."""
 
     def load(self, batch: list[Sent]) -> Counter[str]:
         """Load a batch; return the counts."""
@@ -97,7 +99,8 @@ class Model:
         for sent, effective in winners.values():
             counts[self._apply(sent, effective)] += 1
         changed = any(counts[name] for name in ("inserted", "updated", "deleted", "undeleted"))
-        self.changesets += changed or self.remembered != remembered
+        if changed or self.remembered != remembered:
+            self.changesets, self.gap = self.changesets + 1, 0
         return counts
 
     def _apply(self, sent: Sent, effective: int | None) -> str:
@@ -121,6 +124,11 @@ class Model:
         newer = self.rules.is_ordered and is_newer(effective, stored.at)
         arrived = Stored(sent.at, sent.title)
         if stored.deleted:
+            if sent.is_delete and newer:
+                self._remember(sent.key, effective)
+            known = self.remembered.get(sent.key)
+            if not sent.is_delete and known is not None and not is_newer(sent.at, known):
+                return "stale"
             if sent.is_delete or (self.rules.is_ordered and not newer):
                 return "unchanged"
             self._put(sent.key, arrived)
@@ -129,7 +137,7 @@ class Model:
             last = effective if newer else stored.at
             self._bury(sent.key, replace(stored, at=last if self.rules.is_ordered else None, deleted=True))
             return "deleted"
-        if not stored.is_known or stored.title != sent.title:
+        if stored.title != sent.title:
             self._put(sent.key, arrived)
             return "updated"
         if newer and self.rules.touches:
@@ -182,6 +190,8 @@ class Histories(RuleBasedStateMachine):
         self.home = TemporaryDirectory(prefix="esker-model-")
         self.model = Model(rules)
         self.foreign = 1
+        self.past: dict[int, dict[int, list[Stored]]] = {}
+        """What the table held at snapshots that are still there."""
         keys: dict[str, Any] = {"order_by": "at"} if rules.is_ordered else {}
         self.works = Works(
             Path(self.home.name),
@@ -190,7 +200,7 @@ class Histories(RuleBasedStateMachine):
             touch="on" if rules.touches else "off",
             format_version=version,
             partition_by=partitions,
-            properties={"write.delete.mode": delete_mode},
+            properties={"write.delete.mode": delete_mode, "write.update.mode": delete_mode},
             columns={"id": "bigint", "at": "bigint", "title": "string", "deleted": "boolean"},
             **keys,
         )
@@ -243,7 +253,22 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def expire(self) -> None:
+        self.past.clear()
         self._call("expire_snapshots(table => 'shop.works', older_than => now(), retain_last => 1)")
+
+    @rule(which=st.integers(0, 9))
+    def roll_back_and_adopt(self, which: int) -> None:
+        """Somebody makes an old snapshot current; nothing is loaded until the table is adopted."""
+        snapshot, rows = list(self.past.items())[which % len(self.past)]
+        self.works.sql(f"CALL lake.system.set_current_snapshot('shop.works', {snapshot})")
+        if self.works.project.plan_adoption("shop.works").is_rewound:
+            with pytest.raises(TableRewound):
+                self.works.load([{"id": 0}])
+            self.works.project.adopt("shop.works")
+            self.model.changesets += 1
+            self.model.gap += 1
+        self.model.rows = {key: list(copies) for key, copies in rows.items()}
+        self._check()
 
     @rule(key=KEYS)
     def delete_behind_its_back(self, key: int) -> None:
@@ -251,16 +276,24 @@ class Histories(RuleBasedStateMachine):
         self.model.rows.pop(key, None)
         self._check()
 
+    @rule(key=KEYS, title=st.sampled_from(["a", "b"]))
+    def update_behind_its_back(self, key: int, title: str) -> None:
+        """Another engine's update keeps the hash of the old row."""
+        self.works.sql(f"UPDATE {WORKS} SET title = '{title}' WHERE id = {key}")
+        if key in self.model.rows:
+            self.model.rows[key] = [replace(row, title=title) for row in self.model.rows[key]]
+        self._check()
+
     @precondition(lambda self: self.model.rules.is_ordered)
     @rule(key=KEYS, title=st.sampled_from(["a", "b"]))
     def insert_behind_its_back(self, key: int, title: str) -> None:
-        """Another engine's update: a second row of the key, without a hash."""
+        """Another engine's upsert: a second row of the key, without a hash."""
         self.foreign += 2
         at = self.foreign % 14
         if any(row.at == at for row in self.model.rows.get(key, [])):
             return
         self.works.sql(f"INSERT INTO {WORKS} (id, at, title, deleted) VALUES ({key}, {at}, '{title}', false)")
-        self.model.rows.setdefault(key, []).append(Stored(at, title, is_known=False))
+        self.model.rows.setdefault(key, []).append(Stored(at, title))
         self._check()
 
     def _call(self, procedure: str) -> None:
@@ -269,12 +302,15 @@ class Histories(RuleBasedStateMachine):
 
     def _check(self) -> None:
         type(self).steps += 1
+        current = self.works.sql(f"SELECT snapshot_id FROM {WORKS}.refs WHERE name = 'main'")[0][0]
+        self.past[current] = {key: list(copies) for key, copies in self.model.rows.items()}
         stored = [(row["id"], row["at"], row["title"], row["deleted"]) for row in self.works.read()]
         assert sorted(stored, key=repr) == self.model.visible()
         log = self.works.log()
         # A changeset that only remembers deletes has no rows.
         assert {row[CHANGESET] for row in log} <= set(range(1, self.model.changesets + 1))
-        assert self.works.properties(CHANGES)["esker.logged"] == str(self.model.changesets)
+        logged = self.works.properties(CHANGES)["esker.logged"]
+        assert logged == str(self.model.changesets - self.model.gap)
         assert sorted(_replayed(log), key=repr) == self.model.replayed()
 
     def teardown(self) -> None:

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from esker.cli import (
+    adopt,
     approve,
     changes,
     check,
@@ -20,6 +21,7 @@ from esker.cli import (
     run,
     schema,
     show,
+    sql,
     status,
     version,
 )
@@ -57,6 +59,8 @@ for verb in (
     changes.changes,
     approve.approve,
     reject.reject,
+    adopt.adopt,
+    sql.sql,
     doctor.doctor,
     schema.schema,
     version.version,

@@ -24,7 +24,7 @@ from esker.engine.failures import explain, explained
 from esker.engine.gateway import launch, stop
 from esker.engine.iceberg.handles import Handles
 from esker.engine.jars import provide_jars
-from esker.engine.logs import log4j_settings, new_log
+from esker.engine.logs import log4j_settings, new_log, silence_queries
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
 from esker.errors import (
@@ -65,6 +65,7 @@ class Engine:
         SparkFailed.
         """
         check_spark()
+        silence_queries()
         with _start:
             context = SparkContext._active_spark_context
             if context is None:

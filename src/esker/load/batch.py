@@ -29,6 +29,7 @@ from esker.load.publish import Change
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column
 from esker.sources import MALFORMED, ORIGIN
+from esker.sources.source import Command
 
 _TARGET_BYTES = 128 * 1024 * 1024
 
@@ -58,6 +59,8 @@ class Batch:
     bytes: int
     progress: Callable[[int, int], None]
     guards: Guards
+    command: Command | None = None
+    """Set for rows of a statement."""
 
 
 @dataclass(frozen=True)

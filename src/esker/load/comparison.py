@@ -11,8 +11,11 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
+from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import StagedFiles
+from esker.engine.iceberg.table import SnapshotId
+from esker.errors import TableMoved
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog
 from esker.ledger.quarantine import Quarantine
@@ -36,6 +39,8 @@ class Comparison:
     """How a batch is compared with its table, and where its changes go."""
 
     rules: KeyRules
+    base: SnapshotId | None
+    """The snapshot that the rows of a statement were found on; None for rows of a source."""
     table: tuple[str, int]
     """Uuid and schema id of the table that the rows were prepared for."""
     fields: tuple[Column, ...]
@@ -51,6 +56,11 @@ class Comparison:
     memory: Memory
     guards: Guards
     reached: Callable[[Step], None]
+
+    def check_base(self, attempt: Attempt) -> None:
+        """Raise TableMoved when rows of a statement were found on another snapshot than this one."""
+        if self.rules.is_command and attempt.current != self.base:
+            raise TableMoved(self.pipeline)
 
     def stamp(self, changeset: int) -> Stamp:
         """Return what the rows of this batch share, if it becomes this changeset now."""

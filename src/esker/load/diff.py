@@ -6,7 +6,7 @@ row's content takes no part in it: key, order value, hash and the mark of a dele
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Outcome = Literal[
@@ -43,11 +43,17 @@ class KeyRules:
     """A batch is all that there is: stored keys that it lacks are deleted."""
     swaps: bool = False
     """A key may have several rows; those of a batch take the place of all that are stored."""
+    is_command: bool = False
+    """A person wrote the rows by a statement: they are taken as they are, whatever their order value."""
 
     @property
     def is_unique(self) -> bool:
         """A key has one row in the table."""
         return not self.swaps
+
+    def of_command(self) -> KeyRules:
+        """Return the rules for rows of a statement on the same table."""
+        return replace(self, is_command=True, only_inserts=False, is_complete=False)
 
     def hashed(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns whose content counts."""
@@ -84,10 +90,13 @@ def verdicts_sql(rules: KeyRules, winners: str, stored: str, forgotten: str) -> 
     key that is missing goes as late as the newest row of the batch says.
     """
     join = "FULL" if rules.is_complete else "LEFT"
+    final = (
+        "eff" if rules.is_command else "CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END"
+    )
     return f"""
         SELECT winner, CASE WHEN winner < 0 THEN 'missing' ELSE {_outcome_sql(rules)} END AS outcome,
                hash, s_hash, file, pos, del, forgotten, {_again_sql(rules)} AS again,
-               CASE WHEN s_order IS NULL OR eff > s_order THEN eff ELSE s_order END AS final
+               {final} AS final
         FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.del, w.hash, s.s_hash, s.s_order,
                      CASE WHEN w.winner IS NULL THEN (SELECT max(ord) FROM {winners}) ELSE w.eff END AS eff,
                      s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, f.forgotten
@@ -113,6 +122,8 @@ def _outcome_sql(rules: KeyRules) -> str:
     It sees `stored` (the key has a row), `s_deleted`, `s_order`, `s_hash`, the incoming `del`, `ord`,
     `eff`, `hash`, and `forgotten` (the order value of a remembered delete that no row tells of).
     """
+    if rules.is_command:
+        return _COMMANDED
     older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL)" if rules.order_by else "false"
     newer = _NEWER if rules.order_by else "false"
     revived = _NEWER if rules.order_by else "true"
@@ -131,6 +142,18 @@ def _outcome_sql(rules: KeyRules) -> str:
           THEN 'stale'
         WHEN NOT del AND s_deleted AND {revived} THEN 'undelete'
         ELSE 'unchanged' END"""
+
+
+_COMMANDED = """CASE
+        WHEN NOT stored AND del THEN 'ignored'
+        WHEN NOT stored THEN 'insert'
+        WHEN del AND NOT s_deleted THEN 'delete'
+        WHEN NOT del AND s_deleted THEN 'undelete'
+        WHEN NOT del AND (s_hash IS NULL OR s_hash <> hash) THEN 'update'
+        WHEN NOT del THEN 'touch'
+        ELSE 'unchanged' END"""
+"""Outcomes for rows of a statement: neither late rows nor remembered deletes stand in their way. A row with
+the same hash is written too, because the hash leaves some columns out."""
 
 
 def _again_sql(rules: KeyRules) -> str:

@@ -33,11 +33,15 @@ class Guards:
     approved: Approved = field(default_factory=dict)
     pieces: int = 1
     """How many files, or the like, the batch was read from."""
+    is_off: bool = False
+    """A person wrote the rows by a statement, and has seen what it says."""
     sizes: Callable[[], Sequence[int]] = lambda: ()
     """Returns the rows of the pipeline's last batches: per piece, or whole where a batch is all there is."""
 
     def check(self, rows: int, deletes: int, live: Callable[[], int]) -> None:
         """Raise Held for a batch of so many rows that would delete so many of the rows that are live."""
+        if self.is_off:
+            return
         found = [self._size(rows), self._least(rows, live), self._deletes(deletes, live), self._unusual(rows)]
         tripped = [each for each in found if each is not None]
         if any(not self._is_approved(each) for each in tripped):

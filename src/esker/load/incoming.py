@@ -29,6 +29,8 @@ class DeleteMark:
     """A SQL condition on the row."""
     column: str | None = None
     """A column of the source that is true for deletes."""
+    beside: str | None = None
+    """Such a column that the table does not have."""
 
 
 def incoming(frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mark: DeleteMark) -> DataFrame:
@@ -45,10 +47,12 @@ def incoming(frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mar
         arrived = arrived.withColumn(ORIGIN, F.lit(None).cast("string"))
     keys = {name.lower() for name in rules.key}
     relaxed = tuple(Column(c.name, c.type, c.required and c.name.lower() not in keys, c.doc) for c in columns)
-    fitted = fit(arrived, relaxed, malformed=MALFORMED, origin=ORIGIN, keep=ARRIVAL)
+    keep = ARRIVAL if mark.beside is None else (*ARRIVAL, mark.beside)
+    fitted = fit(arrived, relaxed, malformed=MALFORMED, origin=ORIGIN, keep=keep)
     if BAD not in fitted.columns:
         fitted = fitted.withColumn(BAD, F.lit(None).cast("string"))
-    return fitted.withColumn(DELETED, _deleted(columns, mark))
+    whole = fitted.withColumn(DELETED, _deleted(columns, mark))
+    return whole if mark.beside is None else whole.drop(mark.beside)
 
 
 def _deleted(columns: tuple[Column, ...], mark: DeleteMark) -> Expression:
@@ -57,4 +61,5 @@ def _deleted(columns: tuple[Column, ...], mark: DeleteMark) -> Expression:
         condition = F.expr(mark.when)
     elif mark.column is not None and any(c.name.lower() == mark.column.lower() for c in columns):
         condition = F.col(quoted(mark.column)).cast("boolean")
-    return F.coalesce(condition, F.lit(False))
+    found = F.coalesce(condition, F.lit(False))
+    return found if mark.beside is None else found | F.col(mark.beside)

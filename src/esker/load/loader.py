@@ -68,7 +68,8 @@ class Loader:
             sent=sent,
             bytes=piece.bytes,
             progress=self._progress(piece.bytes),
-            guards=replace(self.guards, approved=approved, pieces=piece.pieces),
+            guards=self._guards(piece, approved),
+            command=piece.command,
         )
         self._reached(Step.READ, piece.summary)
         try:
@@ -126,6 +127,10 @@ class Loader:
         except EskerError as error:
             return f"{error.message}: {error.reason}"
         return None
+
+    def _guards(self, piece: Slice, approved: Approved) -> Guards:
+        is_off = piece.command is not None
+        return replace(self.guards, approved=approved, pieces=piece.pieces, is_off=is_off)
 
     def _reached(self, step: Step, detail: str = "") -> None:
         self.listen(Reached(self.loading.name, step, detail))

@@ -19,10 +19,12 @@ from esker.engine.iceberg.table import SnapshotId, TableId
 from esker.engine.session import Engine
 from esker.errors import EskerError, Fenced, PublishConflict, PublishUnknown, SchemaMoved, SideTableForeign
 from esker.ledger.entry import Head, LedgerEntry, Position, as_properties, read_entry, read_head
+from esker.ledger.foreign import foreign, foreign_property
 from esker.ledger.outbox import OutboxEntry, check_room, outbox_property, read_outbox
 from esker.ledger.side_table import LOG, Files, SideTable
 from esker.load.counts import RowCounts
-from esker.load.standing import check_descent
+from esker.load.standing import check_descent, foreign_note
+from esker.project.reserved import HASH_COLUMN
 
 _TRIES = 30
 _SAME = 5
@@ -108,6 +110,8 @@ class Publisher:
     writer: str = field(default_factory=lambda: str(uuid4()))
     logged: dict[str, int] = field(default_factory=dict)
     """How far the side tables are known to be."""
+    noticed: dict[str, None] = field(default_factory=dict)
+    """What others did to the table, in words, each once."""
     _epoch: int | None = None
 
     def publish(
@@ -181,6 +185,8 @@ class Publisher:
     ) -> Published | RowCounts:
         """Write a batch for an attempt and build its commit; only counts when nothing is to be committed."""
         head = read_head(attempt.properties)
+        if note := foreign_note(attempt):
+            self.noticed[note] = None
         made = change.make(attempt, (head.changeset if head else 0) + 1)
         if isinstance(made, RowCounts):
             return made
@@ -236,6 +242,8 @@ class Publisher:
         )
         properties = as_properties(self.pipeline, mine, Head(changeset, snapshot, sequence))
         properties |= self._owed(attempt, made, changeset, snapshot, outbox)
+        if HASH_COLUMN in attempt.schema.arrow.names:
+            properties |= foreign_property(attempt, foreign(attempt))
         attempt.set(properties)
         return Published(snapshot, changeset, mine, made, {**attempt.properties, **properties})
 

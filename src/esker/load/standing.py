@@ -7,12 +7,14 @@ from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import LedgerForeign, LedgerMissing, TableRewound
 from esker.ledger.entry import LedgerEntry, read_entry, read_head
+from esker.ledger.foreign import foreign
+from esker.project.reserved import HASH_COLUMN
 
 
 def standing(
     engine: Engine, table: TableId, pipeline: str, source: str
 ) -> tuple[LedgerEntry | None, tuple[str, ...]]:
-    """Return the pipeline's entry (None if it has never published here) and what could not be verified.
+    """Return the pipeline's entry (None if it has never published here) and what people should know.
 
     Raises LedgerMissing, LedgerForeign or TableRewound when the table is not as it was left.
     """
@@ -29,10 +31,26 @@ def standing(
         ):
             if theirs != ours:
                 raise LedgerForeign(pipeline, str(table), what, theirs, ours)
-    if check_descent(attempt, table):
-        return entry, ()
-    doubt = "whether the table was rolled back cannot be told: snapshots and old metadata have been removed"
-    return entry, (doubt,)
+    notes = []
+    if not check_descent(attempt, table):
+        notes.append(
+            "whether the table was rolled back cannot be told: snapshots and old metadata have been removed"
+        )
+    if note := foreign_note(attempt):
+        notes.append(note)
+    return entry, tuple(notes)
+
+
+def is_rewound(attempt: Attempt) -> bool:
+    """Tell whether what any pipeline published last is no longer in the table."""
+    head = read_head(attempt.properties)
+    return head is not None and attempt.descends(head.snapshot, head.sequence) is False
+
+
+def foreign_note(attempt: Attempt) -> str | None:
+    """Return what others did to the table since the last publish, in words, if they did anything."""
+    is_hashed = HASH_COLUMN in attempt.schema.arrow.names
+    return foreign(attempt).note(": rows in their files are compared by content" if is_hashed else "")
 
 
 def check_descent(attempt: Attempt, table: TableId) -> bool:

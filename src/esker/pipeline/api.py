@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from esker.errors import Held
 from esker.events import Listener, silent
 from esker.ledger.holds import Hold
 from esker.ledger.state import State
+from esker.pipeline.adoption import Adoption, apply_adoption, plan_adoption
 from esker.pipeline.approval import approve, reject
 from esker.pipeline.changes import Changes, Point, read_changes
 from esker.pipeline.doctor import Finding, examine
@@ -25,6 +27,7 @@ from esker.pipeline.plan import PipelinePlan, apply_changes, plan_pipeline
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
+from esker.pipeline.sql.run import Answer, Session
 from esker.pipeline.tables import table_of
 from esker.project import Project, load_project
 from esker.sources.handed_over import HandedOver
@@ -125,6 +128,35 @@ class OpenProject:
     ) -> Changes:
         """Return what changed in a table after one point, up to another."""
         return read_changes(self.engine, self.table_id(table), since, until, limit)
+
+    def sql(self, text: str, listen: Listener = silent) -> Answer:
+        """Run Spark SQL on the project's catalogs; return the answer of the last statement.
+
+        INSERT, UPDATE, DELETE and MERGE on a pipeline's table go through its loader. Raises SqlInvalid,
+        SqlRefused, and the errors of a run.
+        """
+        *_, last = self.sql_answers(text, listen)
+        return last
+
+    def sql_answers(self, text: str, listen: Listener = silent) -> Iterator[Answer]:
+        """Run SQL statements, each when its answer is asked for; one that fails ends them."""
+        return Session(self.engine, self.state, listen).answers(text)
+
+    def adopt(self, table: str, *, files: str | None = None) -> Adoption:
+        """Take an existing Iceberg table, or Parquet files, into the pipeline that names it.
+
+        Rewrites no data file. Raises NotOfAPipeline, TableNotFound, AdoptionRefused and PipelineBusy.
+        """
+        found = self.plan_adoption(table, files=files)
+        return found if found.is_done else self.apply_adoption(found)
+
+    def plan_adoption(self, table: str, *, files: str | None = None) -> Adoption:
+        """Return what adopting a table would do. Nothing is changed."""
+        return plan_adoption(self.engine, self.table_id(table), files)
+
+    def apply_adoption(self, adoption: Adoption) -> Adoption:
+        """Do what a plan to adopt a table says."""
+        return replace(adoption, snapshot_id=apply_adoption(self.engine, self.state, adoption))
 
     def table(self, table: str) -> DataFrame:
         """Return a table's rows as a Spark frame."""

@@ -17,6 +17,7 @@ from esker.errors import (
     Interrupted,
     SchemaMoved,
     StateError,
+    TableMoved,
     Unexpected,
 )
 from esker.events import Listener, Reached, Step, silent
@@ -168,7 +169,7 @@ class _Run:
             apply_changes(self.engine, plan)
             try:
                 self._load_slices(plan, source, publisher)
-            except SchemaMoved:
+            except (SchemaMoved, TableMoved):
                 if not attempts_left:
                     raise
             else:
@@ -196,6 +197,8 @@ class _Run:
             publisher.check_sides(plan.properties)
         for piece in plan.slices:
             loaded = self._load_or_hold(loader, plan, piece, entry)
+            news = (note for note in publisher.noticed if note not in self.result.notes)
+            self._add(notes=(*self.result.notes, *news))
             if loaded.published is not None:
                 entry = loaded.published.entry
                 self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
@@ -209,7 +212,7 @@ class _Run:
             if loaded.owed is not None:
                 assert loaded.published is not None
                 waiting = lag(loaded.published.properties, publisher.logged.get(LOG, 0))
-                self._add(log_lag=waiting, notes=(*plan.notes, loaded.owed))
+                self._add(log_lag=waiting, notes=(*self.result.notes, loaded.owed))
             if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
 

@@ -157,6 +157,49 @@ class Repartition:
         alter.repartition(engine, self.table, self.dropped, self.added)
 
 
+@dataclass(frozen=True)
+class UpgradeTable:
+    """Bring a table to a newer format version; its files stay as they are."""
+
+    table: TableId
+    version: int
+    needs_apply: bool = True
+
+    def __str__(self) -> str:
+        return f"upgrade table {self.table} to format version {self.version}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "upgrade_table", "table": str(self.table), "format_version": self.version}
+
+    def apply(self, engine: Engine) -> None:
+        alter.set_format_version(engine, self.table, self.version)
+
+
+@dataclass(frozen=True)
+class MapNames:
+    """Let files that know nothing of Iceberg's field ids be read by the names of their columns."""
+
+    table: TableId
+    needs_apply: bool = True
+
+    def __str__(self) -> str:
+        return f"read files of table {self.table} that have no field ids by the names of their columns"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "map_names", "table": str(self.table)}
+
+    def apply(self, engine: Engine) -> None:
+        alter.map_names(engine, self.table)
+
+
 TableChange = (
-    CreateTable | AddColumns | WidenColumns | RenameColumns | DropColumns | RelaxColumns | Repartition
+    CreateTable
+    | AddColumns
+    | WidenColumns
+    | RenameColumns
+    | DropColumns
+    | RelaxColumns
+    | Repartition
+    | UpgradeTable
+    | MapNames
 )

@@ -20,6 +20,19 @@ ORIGIN = "_esker_origin"
 
 
 @dataclass(frozen=True)
+class Command:
+    """What makes rows that a person wrote by a statement different from those of a source.
+
+    They win, whatever their order value, and they are only right on the snapshot they were found on.
+    """
+
+    mark: str
+    """The column that is true for rows that are to be deleted."""
+    base: int | None
+    """The table's snapshot when they were found; None for a table without rows."""
+
+
+@dataclass(frozen=True)
 class Slice:
     """One bounded piece of a source, with the position it leads to."""
 
@@ -34,6 +47,7 @@ class Slice:
     """What only the source itself understands."""
     pieces: int = 1
     """How many files, or the like, it is made of."""
+    command: Command | None = None
 
 
 @dataclass(frozen=True)

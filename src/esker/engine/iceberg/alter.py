@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from esker.engine.failures import explained
-from esker.engine.iceberg.table import TableId, transform_sql
+from esker.engine.iceberg.java import iceberg
+from esker.engine.iceberg.schema import NAME_MAPPING
+from esker.engine.iceberg.table import TableId, java_table, transform_sql
 from esker.engine.session import Engine
 from esker.engine.sql import literal
 from esker.project.layout import PartitionField
@@ -52,6 +55,20 @@ def repartition(
         _alter(engine, table, f"DROP PARTITION FIELD {transform_sql(field)}")
     for field in added:
         _alter(engine, table, f"ADD PARTITION FIELD {transform_sql(field)}")
+
+
+def set_format_version(engine: Engine, table: TableId, version: int) -> None:
+    """Upgrade a table to another format version."""
+    _alter(engine, table, f"SET TBLPROPERTIES ('format-version' = '{version}')")
+
+
+def map_names(engine: Engine, table: TableId) -> None:
+    """Let files without field ids be read by the names of the columns, also after columns are renamed."""
+    jvm: Any = engine.spark.sparkContext._jvm
+    with explained(f'cannot alter table "{table}"', engine.log):
+        names = iceberg(jvm, "mapping.MappingUtil").create(java_table(engine, table).schema())
+        text = iceberg(jvm, "mapping.NameMappingParser").toJson(names)
+    _alter(engine, table, f"SET TBLPROPERTIES ({literal(NAME_MAPPING)} = {literal(text)})")
 
 
 def _alter(engine: Engine, table: TableId, action: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,11 +20,11 @@ from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
 from esker.engine.iceberg.java import each, iceberg, text_list, text_map
-from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
-from esker.engine.iceberg.schema import FieldSchema, field_schema
+from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_schema
 from esker.engine.iceberg.stage import StagedFiles
-from esker.engine.iceberg.table import SnapshotId, TableId, java_transaction
+from esker.engine.iceberg.table import Snapshot, SnapshotId, TableId, java_transaction, snapshot_value
 from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
 from esker.engine.store import LOCAL, Store
@@ -47,6 +48,16 @@ def _swap_failed() -> Iterator[None]:
         raise SwapFailed(cause.kind, first_line(cause.message)) from error
     except FileNotFoundError as error:
         raise SwapFailed("FileNotFoundError", str(error)) from error
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened to main since one of its snapshots."""
+
+    newer: tuple[Snapshot, ...]
+    """The snapshots after it, oldest first, as far as they are known."""
+    descends: bool | None
+    """Whether main descends from it; None when nobody can tell any more."""
 
 
 class Attempt:
@@ -74,6 +85,15 @@ class Attempt:
         current = self._base.currentSnapshot()
         return current is not None and current.schemaId() == self.schema_id
 
+    def has_values_in(self, column: str) -> bool:
+        """Tell whether files of the current snapshot may have values in a column: not if it came later."""
+        current = self._base.currentSnapshot()
+        number = self.schema.ids.get(column)
+        if current is None or number is None:
+            return False
+        known = self._base.schemasById().get(current.schemaId()) if current.schemaId() is not None else None
+        return known is None or known.findField(number) is not None
+
     @cached_property
     def store(self) -> Store:
         """The store that has the table's files, with the keys that the catalog has handed out for it."""
@@ -90,7 +110,8 @@ class Attempt:
     def schema(self) -> FieldSchema:
         """The table's columns, with their field ids."""
         parser = iceberg(self._jvm, "SchemaParser")
-        return field_schema(json.loads(parser.toJson(self._base.schema())))
+        names = self.properties.get(NAME_MAPPING, "[]")
+        return field_schema(json.loads(parser.toJson(self._base.schema())), json.loads(names))
 
     @cached_property
     def files(self) -> LiveFiles:
@@ -232,26 +253,50 @@ class Attempt:
 
         Where parents have been expired, the walk goes on in earlier metadata files of the table.
         """
+        return self.history(snapshot, sequence).descends
+
+    def history(self, snapshot: SnapshotId, sequence: int) -> History:
+        """Return what happened since a snapshot, which has this sequence number."""
         known, current = self._base, self._base.currentSnapshot()
         earlier: list[str] | None = None
+        newer: list[Any] = []
+
+        def told(descends: bool | None) -> History:
+            values = (snapshot_value(self._jvm, found) for found in reversed(newer))
+            return History(tuple(value for value in values if value is not None), descends)
+
         while current is not None and current.snapshotId() != snapshot:
             parent = current.parentId()
+            newer.append(current)
             # Tables of format version 1 number nothing: there only the walk itself can tell.
             if parent is None or (sequence and current.sequenceNumber() <= sequence):
-                return False
+                return told(False)
             found = known.snapshot(parent)
             while found is None:
                 if earlier is None:
                     earlier = [entry.file() for entry in each(self._base.previousFiles())]
                 if not earlier:
-                    return None
+                    return told(None)
                 try:
                     known = self._read_metadata(earlier.pop())
                 except JvmFailure:
-                    return None  # removed by the table's own clean-up
+                    return told(None)  # removed by the table's own clean-up
                 found = known.snapshot(parent)
             current = found
-        return current is not None
+        return told(current is not None)
+
+    def removed_data(self, snapshot: Snapshot) -> list[FileEntry] | None:
+        """Return the data files that a snapshot took out of the table; None when nobody can tell."""
+        try:
+            return removed_data(self.store, snapshot.manifest_list, snapshot.id)
+        except FileNotFoundError:
+            return None  # expired
+
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the current snapshot."""
+        current = self._base.currentSnapshot()
+        return int(current.sequenceNumber()) if current is not None else 0
 
     def last_snapshot_with(self, key: str, value: str) -> SnapshotId | None:
         """Return the newest known snapshot whose summary holds a value."""

@@ -102,22 +102,27 @@ def look_up(
     return [rows for rows in found if rows is not None], candidates
 
 
-def read_rows(store: Store, file: FileEntry, schema: FieldSchema, positions: BitMap64) -> pa.Table:
-    """Return whole rows of a data file by their positions, in that order."""
-    groups: list[int] = []
-    wanted: list[int] = []
+def read_rows(
+    store: Store,
+    file: FileEntry,
+    schema: FieldSchema,
+    positions: BitMap64,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Return rows of a data file by their positions, in that order: whole, or some columns of them."""
+    names = schema.arrow.names if columns is None else columns
+    parts: list[pa.Table] = []
     with explained(file.path), _open(store, file) as parquet:
-        start = passed = 0
+        start = 0
         for group in range(parquet.metadata.num_row_groups):
             count = parquet.metadata.row_group(group).num_rows
             here = positions & BitMap64(range(start, start + count))
             if here:
-                groups.append(group)
-                wanted += [position - start + passed for position in here]
-                passed += count
+                # Group by group: what is not wanted of one is gone before the next one is read.
+                rows = _read(parquet, [group], schema, names)
+                parts.append(rows.take(pa.array([position - start for position in here], pa.int64())))
             start += count
-        rows = _read(parquet, groups, schema, schema.arrow.names)
-    return rows.take(pa.array(wanted, pa.int64()))
+    return pa.concat_tables(parts)
 
 
 def _look_into(
@@ -182,14 +187,14 @@ def _groups(parquet: pq.ParquetFile, schema: FieldSchema, keys: Keys | None) -> 
 
 def _leaf(parquet: pq.ParquetFile, schema: FieldSchema, name: str) -> int | None:
     """Return the place of a top-level column among the leaves of a file."""
-    stored = _stored_name(parquet.schema_arrow, schema.arrow.field(name))
+    stored = _stored_name(parquet.schema_arrow, schema, name)
     paths = [parquet.schema.column(index).path for index in range(len(parquet.schema))]
     return paths.index(stored) if stored in paths else None
 
 
 def _read(parquet: pq.ParquetFile, groups: list[int], schema: FieldSchema, names: Sequence[str]) -> pa.Table:
     """Read columns by field id, as the table's types now; a column that the file lacks is null."""
-    stored = {name: _stored_name(parquet.schema_arrow, schema.arrow.field(name)) for name in names}
+    stored = {name: _stored_name(parquet.schema_arrow, schema, name) for name in names}
     present = [name for name in stored.values() if name is not None]
     read = parquet.read_row_groups(groups, columns=present or None, use_threads=True)
     columns = []
@@ -205,11 +210,13 @@ def _read(parquet: pq.ParquetFile, groups: list[int], schema: FieldSchema, names
     return pa.table(columns, names=list(stored))
 
 
-def _stored_name(stored: pa.Schema, wanted: pa.Field) -> str | None:
+def _stored_name(stored: pa.Schema, schema: FieldSchema, name: str) -> str | None:
+    wanted = schema.arrow.field(name)
     ids = {field_id(field): field.name for field in stored}
     if set(ids) == {-1}:
         # Files that were taken into the table as they were name no ids.
-        return wanted.name if wanted.name in stored.names else None
+        known = schema.names.get(field_id(wanted), (wanted.name,))
+        return next((name for name in known if name in stored.names), None)
     return ids.get(field_id(wanted))
 
 

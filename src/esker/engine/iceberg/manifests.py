@@ -39,6 +39,8 @@ class FileEntry:
     records: int
     size: int
     sequence: int
+    added: int
+    """Sequence number of the commit that added it. A compaction adds files that keep an older `sequence`."""
     snapshot: int | None
     spec_id: int
     partition: tuple[tuple[str, Any], ...]
@@ -130,6 +132,20 @@ def live_files(store: Store, manifest_list: str | None) -> LiveFiles:
     return LiveFiles(tuple(data), tuple(deletes), store)
 
 
+def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEntry]:
+    """Return the data files that a snapshot took out of the table.
+
+    Raises FileNotFoundError when the snapshot has been expired meanwhile.
+    """
+    return [
+        _entry(record, manifest["sequence_number"] or 0, manifest["partition_spec_id"])
+        for manifest in _read(store, manifest_list)
+        if manifest["added_snapshot_id"] == snapshot and not manifest["content"]
+        for record in _read(store, manifest["manifest_path"])
+        if record["status"] == _DELETED
+    ]
+
+
 def _entries(store: Store, manifest: str, sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
     return tuple(
         _entry(record, sequence, spec_id) for record in _read(store, manifest) if record["status"] != _DELETED
@@ -138,7 +154,7 @@ def _entries(store: Store, manifest: str, sequence: int, spec_id: int) -> tuple[
 
 def _entry(record: dict[str, Any], inherited: int, spec_id: int) -> FileEntry:
     file = record["data_file"]
-    sequence = record.get("sequence_number")
+    sequence, added = record.get("sequence_number"), record.get("file_sequence_number")
     lower, upper = _bounds(file.get("lower_bounds")), _bounds(file.get("upper_bounds"))
     content = file.get("content") or 0
     reference = file.get("referenced_data_file")
@@ -154,6 +170,7 @@ def _entry(record: dict[str, Any], inherited: int, spec_id: int) -> FileEntry:
         records=file["record_count"],
         size=file["file_size_in_bytes"],
         sequence=sequence if sequence is not None else inherited,
+        added=added if added is not None else inherited,
         snapshot=record.get("snapshot_id"),
         spec_id=spec_id,
         partition=tuple(file["partition"].items()),

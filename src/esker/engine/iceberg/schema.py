@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 _PLAIN = {
     "boolean": pa.bool_(),
@@ -22,6 +23,8 @@ _PLAIN = {
     "binary": pa.binary(),
 }
 _ID = b"PARQUET:field_id"
+NAME_MAPPING = "schema.name-mapping.default"
+"""Table property: the names that columns have in files without field ids."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +38,29 @@ class FieldSchema:
     rows of older files have."""
     ids: dict[str, int]
     """The field id of each column, and of each field inside one by its path: `address.city`."""
+    names: dict[int, tuple[str, ...]]
+    """By field id, the names that a column has in files without field ids, where the table says so."""
 
 
-def field_schema(document: dict[str, Any]) -> FieldSchema:
-    """Read an Iceberg schema, given as the JSON of the table's metadata."""
+def field_schema(document: dict[str, Any], mapping: Sequence[dict[str, Any]] = ()) -> FieldSchema:
+    """Read an Iceberg schema and a name mapping, given as the JSON of the table's metadata."""
     fields = [_field(field) for field in document["fields"]]
     known = [field for field in fields if field is not None]
     is_complete = len(known) == len(fields) and not _has_default(document)
-    return FieldSchema(document["schema-id"], pa.schema(known), is_complete, dict(_ids(document)))
+    names = {entry["field-id"]: tuple(entry["names"]) for entry in mapping if "field-id" in entry}
+    return FieldSchema(document["schema-id"], pa.schema(known), is_complete, dict(_ids(document)), names)
 
 
 def field_id(field: pa.Field) -> int:
     """Return the id that Iceberg gave a field; -1 where a file names none."""
     metadata = field.metadata or {}
     return int(metadata.get(_ID, b"-1"))
+
+
+def field_ids(path: str) -> dict[str, int]:
+    """Return the field ids that the footer of a local Parquet file gives to its columns, if it gives any."""
+    fields = pq.read_schema(path)
+    return {field.name: number for field in fields if (number := field_id(field)) != -1}
 
 
 def with_id(name: str, kind: pa.DataType, number: int, *, nullable: bool = True) -> pa.Field:

@@ -57,6 +57,7 @@ class Snapshot:
     committed_at: datetime
     operation: str
     summary: Mapping[str, str]
+    manifest_list: str
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,7 @@ def snapshot_value(jvm: Any, snapshot: Any) -> Snapshot | None:
         committed_at=datetime.fromtimestamp(snapshot.timestampMillis() / 1000, UTC),
         operation=snapshot.operation(),
         summary=text_map(jvm, snapshot.summary()),
+        manifest_list=snapshot.manifestListLocation(),
     )
 
 

@@ -12,7 +12,7 @@ from esker.engine.iceberg.content_file import content_file, partition_data
 from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.metrics import metrics, split_offsets
 from esker.engine.iceberg.partition import split
-from esker.engine.iceberg.schema import FieldSchema
+from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema
 from esker.engine.store import Store
 
 _UNSORTED = 0
@@ -67,8 +67,13 @@ def write_files(
 
 
 def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[Any]:
-    """Return Iceberg's objects for Parquet files of an unpartitioned table, from their footers."""
+    """Return Iceberg's objects for Parquet files of an unpartitioned table, from their footers.
+
+    Columns of files without field ids are known by the names that the table's mapping gives them.
+    """
     metrics = iceberg(jvm, "MetricsConfig").forTable(table)
+    names = table.properties().get(NAME_MAPPING)
+    mapping = iceberg(jvm, "mapping.NameMappingParser").fromJson(names) if names is not None else None
     parquet = iceberg(jvm, "parquet.ParquetUtil")
     return [
         iceberg(jvm, "DataFiles")
@@ -76,7 +81,7 @@ def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[
         .withPath(location)
         .withFormat("parquet")
         .withFileSizeInBytes(size)
-        .withMetrics(parquet.fileMetrics(table.io().newInputFile(location), metrics))
+        .withMetrics(parquet.fileMetrics(table.io().newInputFile(location), metrics, mapping))
         .build()
         for location, size in files
     ]

@@ -28,6 +28,7 @@ from esker.errors import BadRows, SparkFailed
 from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.delete_memory import DELETED_AT
+from esker.ledger.foreign import foreign
 from esker.ledger.side_table import Stamp
 from esker.load.comparison import NO_KEY, Compared, Comparison
 from esker.load.counts import RowCounts
@@ -57,8 +58,8 @@ class LargeBatch(Change):
     def __post_init__(self) -> None:
         self.rules, self.fields = self.given.rules, self.given.fields
         counted = self.rules.hashed(tuple(column.name for column in self.fields))
-        hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.given.ids)
-        self.rows = self._keep(self.frame.withColumn(HASH_COLUMN, hashed))
+        self._hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.given.ids)
+        self.rows = self._keep(self.frame.withColumn(HASH_COLUMN, self._hashed))
         has_key = F.lit(True)
         for name in self.rules.key:
             has_key = has_key & F.col(quoted(name)).isNotNull()
@@ -111,6 +112,7 @@ class LargeBatch(Change):
             del self._kept[kept_before:]
 
     def _make(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
+        self.given.check_base(attempt)
         compared = self._compare(attempt, stamp.moment)
         self.given.reached(Step.LOCATED)
         if compared.is_nothing:
@@ -135,7 +137,7 @@ class LargeBatch(Change):
         return Made(commit, compared.counts, size, owed, logged, compared.is_change, stamp.summary())
 
     def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
-        stored = self._keep(self._stored(attempt))
+        stored = self._by_content(attempt, self._keep(self._stored(attempt)))
         verdicts = self._keep(self._verdicts(stored, self._forgotten(attempt, moment)))
         outcomes = {row["outcome"]: row["count"] for row in verdicts.groupBy("outcome").count().collect()}
         duplicates = self.read - self.keyless - sum(outcomes.values()) + outcomes.get("missing", 0)
@@ -185,7 +187,7 @@ class LargeBatch(Change):
     def _stored(self, attempt: Attempt) -> DataFrame:
         """Return the stored versions of the batch's keys, with their places."""
         rules = self.rules
-        target = self._target(attempt).select(
+        target = self._candidates(attempt).select(
             *(F.col(quoted(name)).alias(f"t{index}") for index, name in enumerate(rules.key)),
             F.col(HASH_COLUMN).alias("s_hash"),
             (F.col(quoted(rules.order_by)) if rules.order_by else F.lit(None).cast("bigint")).alias(
@@ -198,17 +200,45 @@ class LargeBatch(Change):
             F.col("_file").alias("file"),
             F.col("_pos").alias("pos"),
         )
-        # Sorted or growing keys leave most files out; random ones none.
-        if self._range[0] is not None and not rules.is_complete:
-            kind = target.schema["t0"].dataType
-            low, high = (F.lit(bound).cast(kind) for bound in self._range)
-            target = target.where(F.col("t0").between(low, high))
         winners = self.winners.select("winner", *(f"k{index}" for index in range(len(rules.key))))
         matches = [F.col(f"t{index}") == F.col(f"k{index}") for index in range(len(rules.key))]
         found = target.join(winners, matches, "left" if rules.is_complete else "inner")
         # Stored rows that a complete snapshot lacks get numbers of their own, below zero.
         number = F.coalesce(F.col("winner"), -1 - F.monotonically_increasing_id())
         return found.select(number.alias("winner"), "file", "pos", "s_hash", "s_order", "s_deleted")
+
+    def _by_content(self, attempt: Attempt, stored: DataFrame) -> DataFrame:
+        """Return stored rows with the hashes of their content, also where another engine wrote them."""
+        theirs = foreign(attempt).doubtful(attempt.files.data)
+        doubtful = F.col("s_hash").isNull()
+        if theirs:
+            doubtful = doubtful | F.col("file").isin([file.path for file in theirs])
+        # Rows that a complete batch lacks are not compared.
+        wanted = stored.where(doubtful & (F.col("winner") >= 0)).select(
+            F.col("file").alias("_file"), F.col("pos").alias("_pos")
+        )
+        count = wanted.count()
+        if not count:
+            return stored
+        if count <= BROADCAST_ROWS:
+            wanted = F.broadcast(wanted)
+        anew = self._candidates(attempt).join(wanted, ["_file", "_pos"])
+        anew = anew.select(
+            F.col("_file").alias("file"), F.col("_pos").alias("pos"), self._hashed.alias("anew")
+        )
+        found = stored.join(anew, ["file", "pos"], "left")
+        return self._keep(found.withColumn("s_hash", F.coalesce("anew", "s_hash")).drop("anew"))
+
+    def _candidates(self, attempt: Attempt) -> DataFrame:
+        """Return the rows of the table whose keys lie between those of the batch."""
+        target = self._target(attempt)
+        # Sorted or growing keys leave most files out; random ones none.
+        if self._range[0] is None or self.rules.is_complete:
+            return target
+        first = self.rules.key[0]
+        kind = target.schema[first].dataType
+        low, high = (F.lit(bound).cast(kind) for bound in self._range)
+        return target.where(F.col(quoted(first)).between(low, high))
 
     def _target(self, attempt: Attempt) -> DataFrame:
         """Return the table at exactly the snapshot that the attempt compares with."""
@@ -282,6 +312,8 @@ class LargeBatch(Change):
             F.col("file").alias("_file"), F.col("pos").alias("_pos"), "winner", "outcome", "s_hash", "final"
         )
         whole = self._target(attempt).join(F.broadcast(gone), ["_file", "_pos"])
+        # Other engines leave rows with a hash of other rows: it must not go on into Esker's own files.
+        whole = whole.withColumn(HASH_COLUMN, self._hashed).withColumn("s_hash", F.col(HASH_COLUMN))
         if self.rules.deleted_column:
             whole = whole.withColumn(self.rules.deleted_column, F.lit(True))
             if self.rules.order_by:

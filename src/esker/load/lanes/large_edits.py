@@ -45,7 +45,7 @@ class LargeEdits(LargeBatch):
         return F.col(quoted(self.rules.order_by)) if self.rules.order_by else F.lit(None).cast("bigint")
 
     def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
-        stored = self._keep(self._stored(attempt))
+        stored = self._by_content(attempt, self._keep(self._stored(attempt)))
         forgotten = self._forgotten(attempt, moment)
         sql = edits_sql(self.rules, "{incoming}", "{stored}", "{forgotten}", _ARRIVAL)
         edits = self._keep(self._sql(sql, incoming=self._incoming, stored=stored, forgotten=forgotten))

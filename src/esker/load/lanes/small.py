@@ -24,6 +24,7 @@ from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import StagedFiles
 from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
+from esker.ledger.foreign import foreign
 from esker.ledger.side_table import Stamp
 from esker.load.comparison import Compared, Comparison
 from esker.load.counts import RowCounts
@@ -59,8 +60,8 @@ class SmallBatch(Change):
 
     def __post_init__(self) -> None:
         self.rules = self.given.rules
-        counted = self.rules.hashed(tuple(self.rows.column_names))
-        self._hashes = arrow_hash(self.rows.select(counted), self.given.ids)
+        self._counted = self.rules.hashed(tuple(self.rows.column_names))
+        self._hashes = arrow_hash(self.rows.select(self._counted), self.given.ids)
         self.winners = self._winners()
         self.keys = Keys(self.rows.select(list(self.rules.key)).take(self.winners.column("place")))
 
@@ -80,7 +81,9 @@ class SmallBatch(Change):
             raise SwapFailed("FileNotFoundError", str(error)) from error
 
     def _make(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
+        self.given.check_base(attempt)
         found, looked_at = self._locate(attempt)
+        found = self._by_content(attempt, found)
         self.given.reached(Step.LOCATED)
         compared = self._compare(attempt, found, stamp.moment)
         if compared.is_nothing:
@@ -155,6 +158,24 @@ class SmallBatch(Change):
         found, looked_at = look_up(attempt.files, attempt.schema, self.keys, wanted, whole=whole)
         return (_numbered(found) if whole else found), looked_at
 
+    def _by_content(self, attempt: Attempt, found: list[Found]) -> list[Found]:
+        """Return stored rows with the hashes of their content, also where another engine wrote them."""
+        theirs = foreign(attempt)
+        return [self._rehashed(attempt, hits, is_doubtful=theirs.doubts(hits.file)) for hits in found]
+
+    def _rehashed(self, attempt: Attempt, hits: Found, *, is_doubtful: bool) -> Found:
+        hashes = hits.rows.column(HASH_COLUMN).combine_chunks()
+        doubtful = pa.repeat(pa.scalar(True), len(hashes)) if is_doubtful else pc.is_null(hashes)
+        # Rows that a complete batch lacks are not compared.
+        doubtful = pc.and_(doubtful, pc.greater_equal(hits.asked, 0))
+        if not pc.any(doubtful).as_py():
+            return hits
+        positions = BitMap64(hits.positions.filter(doubtful).to_pylist())
+        rows = read_rows(attempt.store, hits.file, attempt.schema, positions, self._counted)
+        anew = arrow_hash(rows, self.given.ids)
+        hashes = pc.replace_with_mask(hashes, doubtful, anew)
+        return replace(hits, rows=_with(hits.rows, HASH_COLUMN, hashes))
+
     def _live(self, attempt: Attempt, found: list[Found]) -> int:
         """Return how many rows the table has; for a complete batch, without those marked as deleted."""
         if not self.rules.is_complete:
@@ -225,6 +246,8 @@ class SmallBatch(Change):
         if not parts:
             return attempt.schema.arrow.empty_table()
         rows = pa.concat_tables(parts)
+        # Other engines leave rows with a hash of other rows: it must not go on into Esker's own files.
+        rows = _with(rows, HASH_COLUMN, arrow_hash(rows.select(self._counted), self.given.ids))
         return rows.take(pc.sort_indices(pa.array(order, pa.int64())))
 
     def _remembered(self, verdicts: pa.Table, last_rows: pa.Table) -> pa.Table:
@@ -295,11 +318,12 @@ class SmallBatch(Change):
             buried = self._buried(last_rows, gone) if self.rules.deleted_column else last_rows
             rows = pa.concat_tables([rows, buried.select(rows.column_names)])
         together = pa.concat_tables([arriving, gone])
+        before = [*arriving.column("s_hash").chunks, *last_rows.column(HASH_COLUMN).chunks]
         is_gone = _is(together, GONE)
         hashes = pc.if_else(is_gone, pa.scalar(None, pa.int64()), together.column("hash"))
         facts = {
             OP: pc.if_else(is_gone, "delete", together.column("outcome")),
-            HASH_BEFORE: together.column("s_hash"),
+            HASH_BEFORE: pa.chunked_array(before, pa.int64()),
             HASH_AFTER: hashes,
             ROW: self._row_numbers(together),
         }

@@ -50,7 +50,7 @@ class Keyed:
         loading, pipeline = self.loading, self.loading.pipeline
         attempt = Attempt(loading.engine, loading.table)
         given = self._given(batch, attempt)
-        mark = DeleteMark(pipeline.delete_when, self._deleted_column(batch))
+        mark = self._mark(batch)
         if self._may_be_small(batch, attempt):
             found = collect(loading, batch, given, mark, attempt.schema)
             most = math.inf if pipeline.lane == "small" else pipeline.small_lane.max_rows
@@ -66,8 +66,10 @@ class Keyed:
         loading = self.loading
         assert loading.quarantine is not None
         assert loading.memory is not None
+        rules = rules_of(loading.pipeline, batch.columns)
         return Comparison(
-            rules=rules_of(loading.pipeline, batch.columns),
+            rules=rules.of_command() if batch.command is not None else rules,
+            base=batch.command.base if batch.command is not None else None,
             table=(attempt.uuid, attempt.schema_id),
             fields=batch.columns,
             ids=attempt.schema.ids,
@@ -96,6 +98,11 @@ class Keyed:
             if stored > 4 * pipeline.small_lane.max_rows:
                 return False
         return pipeline.lane == "small" or batch.bytes <= pipeline.small_lane.max_bytes
+
+    def _mark(self, batch: Batch) -> DeleteMark:
+        if batch.command is not None:
+            return DeleteMark(column=self._deleted_column(batch), beside=batch.command.mark)
+        return DeleteMark(self.loading.pipeline.delete_when, self._deleted_column(batch))
 
     def _deleted_column(self, batch: Batch) -> str | None:
         """Return the column by which the source marks deletes, if it sends one."""

@@ -75,6 +75,10 @@ class FilesReader:
         size = sum(file.version.size for file in files)
         return [Slice(position, end, end["batch"], size, _counted(files), tuple(files), len(files))]
 
+    def matching(self) -> tuple[FoundFile, ...]:
+        """Return the files that are there now, loaded or not."""
+        return tuple(list_files(self.engine.project, self.name, self.source))
+
     def newest(self) -> Slice | None:
         files = list_files(self.engine.project, self.name, self.source)
         return self._slices(files[:1], None, 0)[0] if files else None

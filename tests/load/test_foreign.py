@@ -1,0 +1,119 @@
+"""Rows that other engines changed: their hash says nothing, so they are compared by content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP
+from esker.ledger.foreign import FOREIGN
+from tests.load.works import LANES, WORKS, Row, Works
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("foreign")]
+
+Make = Callable[..., Works]
+both_lanes = pytest.mark.parametrize("lane", LANES)
+
+
+@pytest.fixture
+def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Make:
+    return lambda **keys: Works(tmp_path_factory.mktemp("works"), **keys)
+
+
+def rows(*numbers: int, title: str = "a") -> list[Row]:
+    return [{"id": number, "title": title} for number in numbers]
+
+
+def marked(works: Works) -> list[list[int]]:
+    found: list[list[int]] = json.loads(works.properties().get(FOREIGN, "[]"))
+    return found
+
+
+def hashes(works: Works) -> dict[int, int]:
+    return {row.id: row._esker_hash for row in works.sql(f"SELECT id, _esker_hash FROM {WORKS}")}
+
+
+@both_lanes
+@pytest.mark.parametrize("how", ["copy-on-write", "merge-on-read"])
+def test_update_by_another_engine(make: Make, lane: str, how: str) -> None:
+    """No difference is missed, and none is made up, however many batches later a row is touched."""
+    works = make(lane=lane, properties={"write.update.mode": how})
+    works.load(rows(1, 2, 3, 4, 5, 6))
+    true = hashes(works)
+    works.sql(f"UPDATE {WORKS} SET title = 'b' WHERE id IN (1, 2, 3, 4)")
+    assert hashes(works) == true, "another engine keeps the old hash: otherwise this test says nothing"
+    changed = works.snapshots()[-1]
+
+    first = works.load([*rows(1), *rows(2, title="b"), *rows(7)])
+    (note,) = first.notes
+    assert str(changed) in note
+    assert "compared by content" in note
+    assert (first.rows.updated, first.rows.unchanged, first.rows.inserted) == (1, 1, 1)
+    works.load(rows(8))  # and a batch that has nothing to do with it
+    late = works.load([*rows(3), *rows(4, title="b"), *rows(5, 6)])
+    assert late.notes == ()
+    assert (late.rows.updated, late.rows.unchanged) == (1, 3)
+    assert {number: row["title"] for number, row in works.rows().items()} == {
+        **dict.fromkeys((1, 3, 5, 6, 7, 8), "a"),
+        **dict.fromkeys((2, 4), "b"),
+    }
+    (update,) = [row for row in works.log() if row[CHANGESET] == 4]
+    assert (update[OP], update[HASH_AFTER]) == ("update", true[3])
+    assert update[HASH_BEFORE] not in (None, true[3])
+
+
+@both_lanes
+def test_wrong_hash_does_not_outlive_a_delete(make: Make, lane: str) -> None:
+    """A soft delete writes the row anew: with the hash of its content, not with the one that it found."""
+    works = make(lane=lane)
+    works.load(rows(1, 2))
+    true = hashes(works)
+    works.sql(f"UPDATE {WORKS} SET title = 'b' WHERE id = 1")
+    works.load([{"id": 1, "title": None, "deleted": True}])
+    assert works.rows()[1] == {"id": 1, "title": "b", "deleted": True}
+    assert hashes(works)[1] != true[1]
+
+
+@both_lanes
+def test_compaction_keeps_trust_and_doubt(make: Make, lane: str) -> None:
+    """Compaction of Esker's own rows costs nothing; that of foreign ones keeps them in doubt."""
+    works = make(lane=lane)
+    compact = (
+        "CALL lake.system.rewrite_data_files(table => 'shop.works', options => map('rewrite-all', 'true'))"
+    )
+    works.load(rows(1, 2, 3))
+    works.load(rows(4, 5, 6))
+    works.sql(compact)
+    result = works.load(rows(1, 7))
+    assert (result.notes, result.rows.unchanged, marked(works)) == ((), 1, [])
+
+    works.sql(f"UPDATE {WORKS} SET title = 'b' WHERE id IN (1, 2, 3)")
+    works.sql(compact)
+    works.sql(
+        "CALL lake.system.expire_snapshots(table => 'shop.works', older_than => now(), retain_last => 1)"
+    )
+    result = works.load(rows(1, 4))
+    assert len(result.notes) == 1
+    assert (result.rows.updated, result.rows.unchanged) == (1, 1)
+    works.sql(compact)
+    result = works.load([*rows(2, title="b"), *rows(3)])
+    assert (result.rows.updated, result.rows.unchanged) == (1, 1)
+    assert len(marked(works)) == 1
+
+    works.sql(f"DELETE FROM {WORKS}")  # no file of theirs is left: nothing to remember
+    works.load(rows(1))
+    assert marked(works) == []
+
+
+def test_foreign_commits_are_forgotten_with_their_files(make: Make) -> None:
+    """Only commits whose files are still there are remembered."""
+    works = make(lane="small")
+    works.load(rows(1))
+    many = [[10 * number, 10 * number + number % 3] for number in range(1, 400)]
+    works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('{FOREIGN}' = '{json.dumps([[0, 1], *many])}')")
+    works.sql(f"INSERT INTO {WORKS} SELECT 2, 'a', false, _esker_hash + 1 FROM {WORKS}")
+    works.load(rows(1, 2, 3))
+    assert marked(works) == [[0, 2]]
+    assert works.load(rows(1, 2, 3)).rows.unchanged == 3
