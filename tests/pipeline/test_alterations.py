@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from esker.errors import ChangeNotApplied, ColumnsFrozen, TypeConflict
+from esker.errors import ChangeNotApplied, ColumnsFrozen, TypeConflict, UnsuitableKey
 from esker.pipeline.table_changes import DropColumns, Repartition, TableChange, WidenColumns
 from tests.folder import Folder
 
@@ -151,3 +151,53 @@ def test_what_cannot_be_widened_is_a_conflict(make_folder: MakeFolder) -> None:
     with pytest.raises(TypeConflict) as caught:
         folder.run()
     assert "bigint" in str(caught.value.reason) + str(caught.value)
+
+
+def newest_file(folder: Folder, before: set[Path]) -> list[Any]:
+    """Return the ids of the one file that came, in the order in which they stand there."""
+    [path] = data_files(folder) - before
+    return list(pq.read_table(path).column("id").to_pylist())
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_files_are_sorted_as_declared(make_folder: MakeFolder, lane: str) -> None:
+    """By key unless told otherwise; a changed `sort_by` holds for new files, and is planned once."""
+    folder = keyed(make_folder, lane=lane)
+    deliver(folder, "1", id=pa.array([3, 1, 2]), v=pa.array(["b", "c", "a"]))
+    created = changes(folder)[0].as_json()
+    assert created["sort_by"] == ["id"]
+    folder.run()
+    assert folder.open().show("shop.sales").as_json()["sort_by"] == ["id"]
+    assert newest_file(folder, set()) == [1, 2, 3]
+    before = data_files(folder)
+    folder.change(sort_by=["v desc", "id"])
+    deliver(folder, "2", id=pa.array([14, 12, 11, 13]), v=pa.array(["b", "a", "c", "b"]))
+    assert [str(change) for change in changes(folder)] == ["sort table shop.sales by v desc, id"]
+    folder.run()
+    assert changes(folder) == []
+    assert newest_file(folder, before) == [11, 13, 14, 12]
+    assert before <= data_files(folder)
+    folder.change(sort_by=["nothing"])
+    with pytest.raises(UnsuitableKey, match="sort_by"):
+        changes(folder)
+
+
+def test_rows_without_a_key_are_sorted_within_their_partitions(make_folder: MakeFolder) -> None:
+    """Sort order and partitioning together: one file each, sorted."""
+    pipeline = Folder.files_pipeline(partition_by=["v"], sort_by=["id desc"])
+    folder = make_folder(pipelines={"sales": pipeline})
+    folder.write_csv("landing/a.csv", ["id", "v"], [(i, "ab"[i % 2]) for i in (3, 1, 4, 2, 6, 5)])
+    folder.run()
+    read = [pq.ParquetFile(path).read().column("id").to_pylist() for path in data_files(folder)]
+    assert sorted(read) == [[5, 3, 1], [6, 4, 2]]
+
+
+def test_a_plan_tells_what_partitions_cost(make_folder: MakeFolder) -> None:
+    """Buckets multiply files; a column with many values makes as many partitions."""
+    folder = keyed(make_folder, partition_by=["bucket(100, id)", "v"])
+    deliver(folder, "1", id=pa.array(range(3000)), v=pa.array([f"{i}" for i in range(3000)]))
+    notes = folder.open().plan(["sales"])[0].notes
+    assert any("up to 100 data files and as many files of deletes" in note for note in notes)
+    assert any("each gets a partition" in note for note in notes)
+    folder.change(partition_by=["id"])
+    assert "every key gets a partition of its own" in str(folder.open().plan(["sales"])[0].notes)

@@ -41,6 +41,8 @@ def plan(
             say(f"  {'applied' if apply else 'change'}: {change}")
             if ddl := change.as_json().get("ddl"):
                 say("    " + ddl.replace("\n", "\n    "))
+            if order := change.as_json().get("sort_by"):
+                say(f"    sorted by {', '.join(order)}")
         for piece in found.slices:
             say(f"  read: {piece.summary}, {size(piece.bytes)}; write: one batch")
         for note in found.notes:

@@ -41,6 +41,7 @@ def _print(report: TableReport) -> None:
     say(
         f"Iceberg v{table.format_version}, {files.rows} rows in {files.files} files, {size(files.bytes)}, "
         f"partitioned by {', '.join(table.partition_fields) or 'nothing'}"
+        + (f", sorted by {', '.join(str(field) for field in table.sort_fields)}" if table.sort_fields else "")
     )
     statistics = {found.column: found for found in report.statistics}
     lines = []

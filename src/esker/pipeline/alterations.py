@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from esker.contracts.evolution import Differences, compare, find, with_changes
 from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, Table, TableId
-from esker.errors import ColumnsFrozen, TypeConflict
+from esker.errors import ColumnsFrozen, TypeConflict, UnsuitableKey
 from esker.ledger.change_log import log_columns
 from esker.load.keys import keyed_columns
 from esker.pipeline.table_changes import (
@@ -16,13 +16,14 @@ from esker.pipeline.table_changes import (
     RelaxColumns,
     RenameColumns,
     Repartition,
+    Resort,
     TableChange,
     WidenColumns,
 )
 from esker.project import Pipeline
-from esker.project.layout import parse_partition_field
+from esker.project.layout import SortField, parse_partition_field
 from esker.project.reserved import is_own
-from esker.project.types import Column
+from esker.project.types import Column, Decimal, Plain
 from esker.sources import Sent
 
 
@@ -51,7 +52,8 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent) -> Altered:
         "write.format.default": pipeline.format,
         **pipeline.properties,
     }
-    made = CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties))
+    order = _sort_order(pipeline, columns)
+    made = CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties, order))
     return Altered((made,), columns)
 
 
@@ -95,6 +97,10 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
         columns = tuple(column for column in columns if column.name not in dropped)
     if repartition := _repartition(pipeline, present, is_frozen):
         changes.append(repartition)
+    if "sort_by" in pipeline.model_fields_set:
+        order = _sort_order(pipeline, columns)
+        if order != _renamed_order(present.sort_fields, renamed):
+            changes.append(Resort(present.id, order, is_frozen))
     return Altered(tuple(changes), _required(pipeline, columns), notes)
 
 
@@ -164,6 +170,29 @@ def _repartition(pipeline: Pipeline, present: Table, is_frozen: bool) -> Reparti
     dropped = tuple(field for field in stored if str(field).lower() not in {str(f).lower() for f in wanted})
     added = tuple(field for field in wanted if str(field).lower() not in {str(f).lower() for f in stored})
     return Repartition(present.id, dropped, added, is_frozen) if dropped or added else None
+
+
+def _sort_order(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[SortField, ...]:
+    """Return how rows are to be sorted, with the table's names of columns, or raise UnsuitableKey."""
+    sortable = tuple(column for column in columns if isinstance(column.type, Plain | Decimal))
+    order = []
+    for field in pipeline.sort_fields():
+        column = find(sortable, field.column)
+        if column is None and "sort_by" not in pipeline.model_fields_set:
+            return ()  # whoever looks at the key tells what is wrong with it
+        if column is None:
+            why = "it is no column with plain values"
+            raise UnsuitableKey(str(pipeline.table), "sort_by", field.column, why, [c.name for c in sortable])
+        order.append(replace(field, column=column.name))
+    return tuple(order)
+
+
+def _renamed_order(
+    order: tuple[SortField, ...], renamed: tuple[tuple[str, str], ...]
+) -> tuple[SortField, ...]:
+    """Return a sort order after columns were renamed."""
+    names = dict(renamed)
+    return tuple(replace(field, column=names.get(field.column, field.column)) for field in order)
 
 
 def _check_conflicts(table: TableId, *found: Differences) -> None:

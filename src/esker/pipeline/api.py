@@ -22,8 +22,9 @@ from esker.pipeline.approval import approve, reject
 from esker.pipeline.changes import Changes, Point, read_changes
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
+from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.peek import Peeked, peek
-from esker.pipeline.plan import PipelinePlan, apply_changes, plan_pipeline
+from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
@@ -107,7 +108,12 @@ class OpenProject:
 
     def plan(self, pipelines: Sequence[str] = ()) -> list[PipelinePlan]:
         """Return what runs would do. Nothing is changed."""
-        return [plan_pipeline(self.engine, self.state, name) for name in self.names(pipelines)]
+        return [self._planned(name) for name in self.names(pipelines)]
+
+    def _planned(self, name: str) -> PipelinePlan:
+        source = open_reader(self.engine, name)
+        plan = plan_pipeline(self.engine, self.state, name, source)
+        return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
 
     def apply(self, plans: Sequence[PipelinePlan]) -> None:
         """Make the table changes of plans; no rows are loaded."""

@@ -62,6 +62,7 @@ class TableReport:
                 for c in table.columns
             ],
             "partition_by": list(table.partition_fields),
+            "sort_by": [str(field) for field in table.sort_fields],
             "files": asdict(self.files),
             "statistics": [asdict(statistics) for statistics in self.statistics],
             "snapshots": [asdict(line) for line in self.snapshots],

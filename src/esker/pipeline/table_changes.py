@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from esker.engine.iceberg import alter
-from esker.engine.iceberg.table import NewTable, TableId, create
+from esker.engine.iceberg.table import NewTable, TableId, create, sort_by
 from esker.engine.session import Engine
-from esker.project.layout import PartitionField
+from esker.project.layout import PartitionField, SortField
 from esker.project.types import Column, Type
 
 Path = tuple[str, ...]
@@ -28,7 +28,12 @@ class CreateTable:
         return f"create table {self.table.id}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"change": "create_table", "table": str(self.table.id), "ddl": self.table.ddl()}
+        return {
+            "change": "create_table",
+            "table": str(self.table.id),
+            "ddl": self.table.ddl(),
+            "sort_by": [str(field) for field in self.table.sort_fields],
+        }
 
     def apply(self, engine: Engine) -> None:
         create(engine, self.table)
@@ -192,6 +197,26 @@ class MapNames:
         alter.map_names(engine, self.table)
 
 
+@dataclass(frozen=True)
+class Resort:
+    """Sort rows within new files in another way; old files stay as they are."""
+
+    table: TableId
+    fields: tuple[SortField, ...]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        named = ", ".join(str(field) for field in self.fields)
+        return f"sort table {self.table} by {named}" if named else f"no longer sort table {self.table}"
+
+    def as_json(self) -> dict[str, Any]:
+        fields = [str(field) for field in self.fields]
+        return {"change": "resort", "table": str(self.table), "sort_by": fields}
+
+    def apply(self, engine: Engine) -> None:
+        sort_by(engine, self.table, self.fields)
+
+
 TableChange = (
     CreateTable
     | AddColumns
@@ -202,4 +227,5 @@ TableChange = (
     | Repartition
     | UpgradeTable
     | MapNames
+    | Resort
 )

@@ -1,4 +1,4 @@
-"""How a table's files are laid out: partition transforms, as users write them."""
+"""How a table's files are laid out: partition transforms and sort order, as users write them."""
 
 from __future__ import annotations
 
@@ -44,3 +44,24 @@ def parse_partition_field(text: str) -> PartitionField:
     if number is not None and int(number) < 1:
         raise ValueError(f'"{text}": the number must be 1 or more')
     return PartitionField(column, cast(Transform, name), int(number) if number else None)
+
+
+@dataclass(frozen=True)
+class SortField:
+    """One column by which rows are sorted within files."""
+
+    column: str
+    is_descending: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.column} desc" if self.is_descending else self.column
+
+
+def parse_sort_field(text: str) -> SortField:
+    """Read `column`, `column asc` or `column desc`."""
+    column, _, direction = text.strip().rpartition(" ")
+    if direction.lower() not in ("asc", "desc"):
+        column, direction = text.strip(), "asc"
+    if not column.strip() or set("(),") & set(column):
+        raise ValueError(f'"{text}" is no sort field; write column or column desc')
+    return SortField(column.strip(), direction.lower() == "desc")

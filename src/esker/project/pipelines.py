@@ -20,7 +20,7 @@ from esker.project.declaration import (
     Texts,
     parse_switch,
 )
-from esker.project.layout import PartitionField, parse_partition_field
+from esker.project.layout import PartitionField, SortField, parse_partition_field, parse_sort_field
 from esker.project.reserved import why_reserved
 from esker.project.sources import Source
 from esker.project.types import Column, Type, parse_type
@@ -211,6 +211,10 @@ class Pipeline(Declaration):
         default_factory=list,
         description="Partition fields: `country`, `day(placed_at)`, `bucket(16, id)`.",
     )
+    sort_by: list[str] = Field(
+        default_factory=list,
+        description="Columns by which rows are sorted within files: `placed_at desc`. Default: the key.",
+    )
     format: Literal["parquet", "avro", "orc"] = Field("parquet", description="Format of data files.")
     format_version: Literal[2, 3] = Field(2, description="Iceberg table format.")
     properties: Texts = Field(
@@ -261,6 +265,16 @@ class Pipeline(Declaration):
         for index, field in enumerate(fields):
             try:
                 parse_partition_field(field)
+            except ValueError as error:
+                raise MistakeAt((index,), str(error)) from None
+        return fields
+
+    @field_validator("sort_by")
+    @classmethod
+    def _sortable(cls, fields: list[str]) -> list[str]:
+        for index, field in enumerate(fields):
+            try:
+                parse_sort_field(field)
             except ValueError as error:
                 raise MistakeAt((index,), str(error)) from None
         return fields
@@ -357,3 +371,9 @@ class Pipeline(Declaration):
 
     def partition_fields(self) -> tuple[PartitionField, ...]:
         return tuple(parse_partition_field(text) for text in self.partition_by)
+
+    def sort_fields(self) -> tuple[SortField, ...]:
+        """Return the declared sort order; by key where none is declared."""
+        if "sort_by" not in self.model_fields_set:
+            return tuple(SortField(name) for name in self.key)
+        return tuple(parse_sort_field(text) for text in self.sort_by)

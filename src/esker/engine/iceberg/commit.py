@@ -24,10 +24,18 @@ from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, rem
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
 from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_schema
 from esker.engine.iceberg.stage import StagedFiles
-from esker.engine.iceberg.table import Snapshot, SnapshotId, TableId, java_transaction, snapshot_value
+from esker.engine.iceberg.table import (
+    Snapshot,
+    SnapshotId,
+    TableId,
+    java_transaction,
+    snapshot_value,
+    sort_fields,
+)
 from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
 from esker.engine.store import LOCAL, Store
+from esker.project.layout import SortField
 
 
 class SwapFailed(Exception):
@@ -240,6 +248,11 @@ class Attempt:
         """
         with _swap_failed():
             self._table.operations().commit(self._base, self._transaction.currentMetadata())
+
+    @cached_property
+    def sort_fields(self) -> tuple[SortField, ...]:
+        """How the table wants its files sorted."""
+        return sort_fields(self._jvm, self._base.sortOrder(), self._base.schema())
 
     @property
     def tags(self) -> dict[str, SnapshotId]:

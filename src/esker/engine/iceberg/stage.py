@@ -8,18 +8,21 @@ refers to, which orphan removal finds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
 from esker.engine.iceberg.java import each
-from esker.engine.iceberg.table import TableId, columns_of, java_table
+from esker.engine.iceberg.table import TableId, columns_of, java_table, sort_fields
 from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
 from esker.errors import SchemaMoved
+from esker.project.layout import SortField
 from esker.project.types import Column, columns_from_json, quoted
 
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
@@ -43,10 +46,13 @@ class StagedFiles:
         return [(file.location(), file.fileSizeInBytes()) for file in self.handles]
 
 
-def stage(engine: Engine, table: TableId, frame: DataFrame, group: str) -> StagedFiles:
+def stage(
+    engine: Engine, table: TableId, frame: DataFrame, group: str, sort: Sequence[SortField] = ()
+) -> StagedFiles:
     """Write a frame's rows as files of the table. The frame has the table's columns, by name.
 
-    `group` names this staging and is unique to it. Raises SchemaMoved when the table has other columns
+    `group` names this staging and is unique to it. Rows are sorted within files as the table says, or by
+    `sort` where it says nothing. Raises SchemaMoved when the table has other columns
     by now, DiskFull, StoreNotWritable or SparkFailed.
     """
     jvm: Any = engine.spark.sparkContext._jvm
@@ -58,14 +64,17 @@ def stage(engine: Engine, table: TableId, frame: DataFrame, group: str) -> Stage
         if _shape(columns) != _shape(columns_from_json(frame.schema.jsonValue())):
             raise SchemaMoved(str(table))
         names = [quoted(column.name) for column in columns]
-        rows = _distributed(frame.select(*names), target, table)
+        order = [_ordered(f) for f in sort_fields(jvm, target.sortOrder(), target.schema()) or sort]
+        rows = _distributed(frame.select(*names), target, table, order)
         if target.operations().current().formatVersion() >= 3:
             # The rewrite door of a v3 table also takes row ids; null means "assign them at commit".
             rows = rows.select("*", *(F.lit(None).cast("bigint").alias(name) for name in _LINEAGE))
         cache.add(group, target)
         try:
             writer = rows.writeTo(identifier(STAGING_CATALOG, group))
-            writer.option("check-nullability", "false").append()
+            writer = writer.option("check-nullability", "false")
+            # A table with a sort order would otherwise be shuffled by it: the content stays where it is.
+            writer.option("use-table-distribution-and-ordering", str(not order).lower()).append()
             files = tuple(each(coordinator.fetchNewFiles(target, group)))
         finally:
             cache.remove(group)
@@ -93,11 +102,16 @@ def _shape(columns: tuple[Column, ...]) -> set[tuple[str, str]]:
     return {(column.name.lower(), str(column.type)) for column in columns}
 
 
-def _distributed(frame: DataFrame, table: Any, name: TableId) -> DataFrame:
-    """Bring the rows of a partition together: few files each, and one open at a time."""
+def _ordered(field: SortField) -> Expression:
+    column = F.col(quoted(field.column))
+    return column.desc() if field.is_descending else column.asc()
+
+
+def _distributed(frame: DataFrame, table: Any, name: TableId, order: list[Expression]) -> DataFrame:
+    """Bring the rows of a partition together: few files each, and one open at a time, with sorted rows."""
     fields = list(each(table.spec().fields()))
     if not fields:
-        return frame
+        return frame.sortWithinPartitions(*order) if order else frame
     keys = []
     for spec_field in fields:
         column = identifier(table.schema().findColumnName(spec_field.sourceId()))
@@ -114,4 +128,4 @@ def _distributed(frame: DataFrame, table: Any, name: TableId) -> DataFrame:
     # Rebalance, not repartition: a partition that holds most of the batch is still written by many tasks.
     names = [f"_esker_key{index}" for index in range(len(keys))]
     keyed = frame.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
-    return keyed.hint("rebalance", *names).sortWithinPartitions(*names).drop(*names)
+    return keyed.hint("rebalance", *names).sortWithinPartitions(*names, *order).drop(*names)

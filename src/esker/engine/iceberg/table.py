@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +13,7 @@ from esker.engine.iceberg.java import each, iceberg, text_map
 from esker.engine.session import Engine
 from esker.engine.sql import identifier, literal
 from esker.errors import TableNotFound
-from esker.project.layout import PartitionField
+from esker.project.layout import PartitionField, SortField
 from esker.project.types import Column, columns_from_json, quoted
 
 SnapshotId = int
@@ -71,6 +71,7 @@ class Table:
     schema_id: int
     columns: tuple[Column, ...]
     partition_fields: tuple[str, ...]
+    sort_fields: tuple[SortField, ...]
     properties: Mapping[str, str]
     snapshot: Snapshot | None
 
@@ -83,6 +84,7 @@ class NewTable:
     columns: tuple[Column, ...]
     partition_fields: tuple[PartitionField, ...]
     properties: Mapping[str, str]
+    sort_fields: tuple[SortField, ...] = ()
 
     def ddl(self) -> str:
         """Return the statement that creates it; running it twice is harmless."""
@@ -159,6 +161,7 @@ def find_table(engine: Engine, table: TableId) -> Table | None:
             schema_id=found.schema().schemaId(),
             columns=columns_of(jvm, found),
             partition_fields=_partition_fields(found),
+            sort_fields=sort_fields(jvm, found.sortOrder(), found.schema()),
             properties=text_map(jvm, found.properties()),
             snapshot=snapshot_value(jvm, found.currentSnapshot()),
         )
@@ -187,6 +190,38 @@ def create(engine: Engine, table: NewTable) -> None:
         namespace = identifier(table.id.catalog, table.id.namespace)
         engine.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
         engine.spark.sql(table.ddl())
+        if table.sort_fields and java_table(engine, table.id).sortOrder().isUnsorted():
+            sort_by(engine, table.id, table.sort_fields)
+
+
+def sort_by(engine: Engine, table: TableId, fields: Sequence[SortField]) -> None:
+    """Change how rows are sorted within new files.
+
+    Spark's `WRITE ORDERED BY` would also set how other writers distribute their rows.
+    """
+    with explained(f'cannot alter table "{table}"', engine.log):
+        jvm: Any = engine.spark.sparkContext._jvm
+        order = java_table(engine, table).replaceSortOrder()
+        nulls = iceberg(jvm, "NullOrder")
+        for field in fields:
+            column = iceberg(jvm, "expressions.Expressions").ref(field.column)
+            if field.is_descending:
+                order.desc(column, nulls.NULLS_LAST)
+            else:
+                order.asc(column, nulls.NULLS_FIRST)
+        order.commit()
+
+
+def sort_fields(jvm: Any, order: Any, schema: Any) -> tuple[SortField, ...]:
+    """Return one of Iceberg's sort orders, up to the first field that is more than a column."""
+    if order.isUnsorted():
+        return ()
+    found = []
+    for field in json.loads(iceberg(jvm, "SortOrderParser").toJson(order))["fields"]:
+        if field["transform"] != "identity":
+            break
+        found.append(SortField(schema.findColumnName(field["source-id"]), field["direction"] == "desc"))
+    return tuple(found)
 
 
 def snapshot_value(jvm: Any, snapshot: Any) -> Snapshot | None:

@@ -36,6 +36,7 @@ from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winne
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.publish import Change, Made
 from esker.load.row_hash import spark_hash
+from esker.project.layout import SortField
 from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
 from esker.sources import ORIGIN
@@ -117,8 +118,8 @@ class LargeBatch(Change):
         self.given.reached(Step.LOCATED)
         if compared.is_nothing:
             return compared.counts
-        keys = [quoted(name) for name in self.rules.key]
-        data = stage(self.engine, self.table, compared.rows.sortWithinPartitions(*keys), f"data-{uuid4()}")
+        keys = [SortField(name) for name in self.rules.key]
+        data = stage(self.engine, self.table, compared.rows, f"data-{uuid4()}", sort=keys)
         deletes = attempt.delete(compared.doomed)
         owed, logged = self.given.stage_sides(
             stamp,

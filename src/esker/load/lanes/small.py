@@ -286,10 +286,17 @@ class SmallBatch(Change):
             return None
         if self._data is not None and self._data[0].equals(rows):
             return self._data[1]
-        keys: list[Any] = [(name, "ascending") for name in self.rules.key]
-        ordered = rows.sort_by(keys).select(attempt.schema.arrow.names)
-        self._data = rows, attempt.write(ordered, str(uuid4()))
+        ordered = self._sorted(attempt, rows) if len(rows) > 1 else rows
+        self._data = rows, attempt.write(ordered.select(attempt.schema.arrow.names), str(uuid4()))
         return self._data[1]
+
+    def _sorted(self, attempt: Attempt, rows: pa.Table) -> pa.Table:
+        """Return rows as the table wants them sorted, or by key."""
+        order: list[Any] = [
+            (field.column, "descending" if field.is_descending else "ascending")
+            for field in attempt.sort_fields
+        ]
+        return rows.sort_by(order or [(name, "ascending") for name in self.rules.key])
 
     def _arriving(self, verdicts: pa.Table) -> pa.Table:
         rows = self.rows.take(verdicts.column("place"))
