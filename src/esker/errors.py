@@ -231,6 +231,15 @@ class ChangesForgotten(ProjectError):
         )
 
 
+class BackfillUnsuitable(ProjectError):
+    """What was asked for cannot be loaded again."""
+
+    code = "ESK-PROJECT-013"
+
+    def __init__(self, pipeline: str, why: str, instead: str) -> None:
+        super().__init__(f'pipeline "{pipeline}" cannot be backfilled so', reason=why, remedy=instead)
+
+
 class InvalidFilter(ProjectError):
     """A `--where` filter is not a Spark SQL condition on the table's columns."""
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from esker.cli import (
     adopt,
     approve,
+    backfill,
     changes,
     check,
     doctor,
@@ -57,6 +58,7 @@ for verb in (
     status.status,
     show.show,
     changes.changes,
+    backfill.backfill,
     approve.approve,
     reject.reject,
     adopt.adopt,

@@ -8,7 +8,7 @@ asks it again.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -34,6 +34,8 @@ class Hold:
     """Which guards it tripped: these figures are approved, and none that are worse."""
     message: str
     held_at: datetime
+    span: Mapping[str, Any] | None = None
+    """What of the source was to be loaded again; None for a batch of a normal run."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -41,6 +43,7 @@ class Hold:
             "message": self.message,
             "tripped": [each.as_json() for each in self.tripped],
             "held_at": self.held_at.isoformat(),
+            "backfill": self.span,
         }
 
     def is_of(self, entry: LedgerEntry | None) -> bool:
@@ -58,6 +61,7 @@ def hold(
     position: Position | None,
     tripped: Sequence[Tripped],
     message: str,
+    span: Mapping[str, Any] | None = None,
 ) -> None:
     """Write down that a batch is held; an earlier one of the pipeline is forgotten."""
     with state.begin() as connection:
@@ -71,6 +75,7 @@ def hold(
                 position=json.dumps(position),
                 tripped=json.dumps([each.as_json() for each in tripped]),
                 message=message,
+                span=json.dumps(span),
                 held_at=text_of(state.now()),
             )
         )
@@ -90,6 +95,7 @@ def find_hold(state: State, project: str, pipeline: str) -> Hold | None:
         tripped=tuple(Tripped(**each) for each in json.loads(found.tripped)),
         message=found.message,
         held_at=moment_of(found.held_at),
+        span=json.loads(found.span),
     )
 
 

@@ -24,7 +24,7 @@ from esker.project.pipelines import Pipeline
 from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
 
-_REBUILT = ("upsert", "insert_only", "sync")
+_REBUILT = ("upsert", "insert_only", "sync", "replace")
 _PLACE = ("_file", "_pos")
 
 
@@ -78,7 +78,7 @@ def _op(pipeline: Pipeline) -> Expression:
 
 
 def _deleted(pipeline: Pipeline) -> Expression:
-    if pipeline.deletes == "hard":
+    if not pipeline.keeps_deleted:
         return F.lit(False)
     return F.coalesce(F.col(quoted(pipeline.deleted_column)), F.lit(False))
 

@@ -61,6 +61,7 @@ holds = sa.Table(
     sa.Column("entry", sa.String(64), nullable=False),
     sa.Column("position", sa.Text, nullable=False),
     sa.Column("tripped", sa.Text, nullable=False),
+    sa.Column("span", sa.Text, nullable=False),
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("held_at", sa.String(32), nullable=False),
 )

@@ -28,7 +28,7 @@ from esker.load.memory import Memory
 from esker.load.publish import Change
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column
-from esker.sources import MALFORMED, ORIGIN
+from esker.sources import MALFORMED, ORIGIN, Span
 from esker.sources.source import Command
 
 _TARGET_BYTES = 128 * 1024 * 1024
@@ -76,6 +76,8 @@ class Loading:
     quarantine: Callable[[], Quarantine] | None = None
     """Opens the quarantine, and makes it when there is none."""
     memory: Memory | None = None
+    span: Span | None = None
+    """What of the source is loaded again; None in a normal run."""
     reached: Callable[[Step], None] = lambda step: None
     connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: _duckdb().cursor())
 

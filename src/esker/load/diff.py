@@ -45,6 +45,8 @@ class KeyRules:
     """A key may have several rows; those of a batch take the place of all that are stored."""
     is_command: bool = False
     """A person wrote the rows by a statement: they are taken as they are, whatever their order value."""
+    stored_wins: bool = False
+    """A row must be newer than the stored one: it is loaded again, and others came since."""
 
     @property
     def is_unique(self) -> bool:
@@ -124,7 +126,11 @@ def _outcome_sql(rules: KeyRules) -> str:
     """
     if rules.is_command:
         return _COMMANDED
-    older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL)" if rules.order_by else "false"
+    older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL) AND NOT (del AND ord IS NULL)"
+    if rules.stored_wins:
+        older = "NOT coalesce(ord > s_order, ord IS NOT NULL AND s_order IS NULL)"
+    if rules.order_by is None:
+        older = "false"
     newer = _NEWER if rules.order_by else "false"
     revived = _NEWER if rules.order_by else "true"
     known = "WHEN stored THEN 'ignored'" if rules.only_inserts else ""
@@ -134,7 +140,7 @@ def _outcome_sql(rules: KeyRules) -> str:
         WHEN NOT stored AND forgotten IS NOT NULL AND NOT coalesce(ord > forgotten, false) THEN 'stale'
         WHEN NOT stored THEN 'insert'
         {known}
-        WHEN {older} AND NOT (del AND ord IS NULL) THEN 'stale'
+        WHEN {older} THEN 'stale'
         WHEN del AND NOT s_deleted THEN 'delete'
         WHEN NOT del AND NOT s_deleted AND (s_hash IS NULL OR s_hash <> hash) THEN 'update'
         {touched}

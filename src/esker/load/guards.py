@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from esker.errors import Held, Tripped
-from esker.project.pipelines import WHOLE, Pipeline
+from esker.project.pipelines import Pipeline
 
 Approved = Mapping[str, int]
 """By the name of a guard, the figure that a person has seen and approved."""
@@ -35,6 +35,8 @@ class Guards:
     """How many files, or the like, the batch was read from."""
     is_off: bool = False
     """A person wrote the rows by a statement, and has seen what it says."""
+    is_whole: bool = False
+    """The batch is all that the source holds."""
     sizes: Callable[[], Sequence[int]] = lambda: ()
     """Returns the rows of the pipeline's last batches: per piece, or whole where a batch is all there is."""
 
@@ -64,13 +66,13 @@ class Guards:
         if least is not None:
             told = f"it has {rows:,} rows, and at least {least:,} are expected"
             return Tripped("min_rows", rows, least, told) if rows < least else None
-        if self.pipeline.mode not in WHOLE or rows or not live():
+        if not self.is_whole or rows or not live():
             return None
         return Tripped("min_rows", 0, 1, f"it has no row at all, and the table has {live():,}")
 
     def _deletes(self, deletes: int, live: Callable[[], int]) -> Tripped | None:
         share = self.pipeline.guard.max_delete
-        if share is None and self.pipeline.mode == "sync":
+        if share is None and self.is_whole and self.pipeline.mode != "replace":
             share = 0.1
         if share is None or not deletes:
             return None
@@ -83,7 +85,7 @@ class Guards:
 
     def _unusual(self, rows: int) -> Tripped | None:
         """Return what is wrong with a size that is far from the usual, and seen for the first time."""
-        is_whole = self.pipeline.mode in WHOLE
+        is_whole = self.is_whole
         times = self.pipeline.guard.times_usual or (_TIMES_WHOLE if is_whole else _TIMES)
         small = _SMALL_WHOLE if is_whole else _SMALL
         if times == "off" or (rows < small and not is_whole):

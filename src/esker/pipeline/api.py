@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from pyspark.sql import DataFrame
 
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.errors import Held
+from esker.errors import BackfillUnsuitable, Held
 from esker.events import Listener, silent
 from esker.ledger.holds import Hold
 from esker.ledger.state import State
 from esker.pipeline.adoption import Adoption, apply_adoption, plan_adoption
 from esker.pipeline.approval import approve, reject
+from esker.pipeline.backfill import backfill
 from esker.pipeline.changes import Changes, Point, read_changes
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
@@ -31,6 +33,7 @@ from esker.pipeline.show import TableReport, show_table
 from esker.pipeline.sql.run import Answer, Session
 from esker.pipeline.tables import table_of
 from esker.project import Project, load_project
+from esker.sources import Span
 from esker.sources.handed_over import HandedOver
 
 
@@ -87,6 +90,26 @@ class OpenProject:
         if result.error is not None:
             raise result.error
         return result
+
+    def backfill(
+        self,
+        pipeline: str,
+        *,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        full: bool = False,
+        listen: Listener = silent,
+    ) -> RunResult:
+        """Load a range of a pipeline's source again, or with `full` compare all of it with the table.
+
+        The position stays where it is. Errors are in the result; raises BackfillUnsuitable.
+        """
+        if full != (since is None and until is None):
+            raise BackfillUnsuitable(
+                pipeline, "Either a range or the whole must be named.", "Write --from and --to, or --full."
+            )
+        span = Span(_moment(pipeline, since), _moment(pipeline, until))
+        return backfill(self.project, self._start, self.state, pipeline, span, listen)
 
     def approve(self, pipeline: str, listen: Listener = silent) -> RunResult:
         """Let a held batch happen, as it was shown. Errors are in the result; raises NoHold."""
@@ -189,3 +212,15 @@ class OpenProject:
         if catalog in self.project.catalogs() and "." in rest:
             return TableId(catalog, rest)
         return TableId(self.project.catalog_name(None), table)
+
+
+def _moment(pipeline: str, given: datetime | str | None) -> datetime | None:
+    """Return a moment that somebody wrote, in UTC unless it says otherwise."""
+    if given is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError:
+        instead = "Write 2026-11-03 or 2026-11-03T14:00."
+        raise BackfillUnsuitable(pipeline, f'"{given}" is no time.', instead) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

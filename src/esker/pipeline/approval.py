@@ -17,6 +17,7 @@ from esker.pipeline.result import RunResult
 from esker.pipeline.run import Start, run_pipeline
 from esker.pipeline.tables import table_of
 from esker.project import Project
+from esker.sources import Span
 
 
 def approve(project: Project, start: Start, state: State, name: str, listen: Listener = silent) -> RunResult:
@@ -26,12 +27,19 @@ def approve(project: Project, start: Start, state: State, name: str, listen: Lis
     """
     waiting = _waiting(project, state, name)
     approved = {each.guard: each.rows for each in waiting.tripped}
-    return run_pipeline(project, start, state, name, listen, approved=approved)
+    span = Span.from_json(waiting.span) if waiting.span is not None else None
+    return run_pipeline(project, start, state, name, listen, span=span, approved=approved)
 
 
 def reject(project: Project, start: Start, state: State, name: str) -> Hold:
-    """Move a pipeline's position past the batch that is held; its rows are not loaded. Or raise NoHold."""
+    """Move a pipeline's position past the batch that is held; its rows are not loaded. Or raise NoHold.
+
+    A backfill that is held is forgotten: it moves no position.
+    """
     waiting = _waiting(project, state, name)
+    if waiting.span is not None:
+        release(state, project.state_key, name)
+        return waiting
     table = table_of(project, project.pipeline(name))
     try:
         with held(state, f"{project.state_key}/{name}"):

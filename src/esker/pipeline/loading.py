@@ -22,8 +22,9 @@ from esker.load.modes.keyed import Keyed
 from esker.load.modes.replace import Replace
 from esker.load.publish import Publisher
 from esker.pipeline.tables import deletes_of, log_of, quarantine_of
+from esker.project.pipelines import WHOLE
 from esker.project.types import Column
-from esker.sources import Reader
+from esker.sources import Reader, Span
 
 _Side = TypeVar("_Side", bound=OpenSide)
 
@@ -36,8 +37,12 @@ def open_loader(
     publisher: Publisher,
     listen: Listener,
     sizes: Callable[[], Sequence[int]],
+    span: Span | None = None,
 ) -> Loader:
-    """Return the loader of a pipeline whose table, with these columns, and change log are there."""
+    """Return the loader of a pipeline whose table, with these columns, and change log are there.
+
+    With a `span`, that of a source is loaded again.
+    """
     pipeline = engine.project.pipeline(name)
     loading = Loading(
         engine,
@@ -45,9 +50,11 @@ def open_loader(
         pipeline,
         publisher.table,
         publisher.run,
+        span=span,
         reached=lambda step: listen(Reached(name, step)),
     )
-    guards = Guards(name, str(publisher.table), pipeline, sizes=sizes)
+    is_whole = pipeline.mode in WHOLE or (span is not None and span.is_full)
+    guards = Guards(name, str(publisher.table), pipeline, is_whole=is_whole, sizes=sizes)
     if not pipeline.is_keyed:
         plain: Mode = Append(loading) if pipeline.mode == "append" else Replace(loading)
         return Loader(loading, plain, source, publisher, listen, guards)

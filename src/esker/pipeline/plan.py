@@ -25,7 +25,7 @@ from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
 from esker.project.reserved import is_own, why_reserved
 from esker.project.types import Column, Plain
-from esker.sources import Reader, Sent, Slice, reader
+from esker.sources import Reader, Sent, Slice, Span, again, reader
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,12 @@ def open_reader(engine: Engine, name: str) -> Reader:
     """Return the reader of a pipeline's source."""
     pipeline = engine.project.pipeline(name)
     return reader(engine, name, pipeline, files_table_of(engine.project, pipeline))
+
+
+def open_again(engine: Engine, name: str, span: Span) -> Reader:
+    """Return a reader of a span of a pipeline's source."""
+    pipeline = engine.project.pipeline(name)
+    return again(engine, name, pipeline, files_table_of(engine.project, pipeline), span)
 
 
 def _typed(

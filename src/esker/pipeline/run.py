@@ -34,13 +34,13 @@ from esker.load.guards import Approved
 from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher
 from esker.pipeline.loading import open_loader
-from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
+from esker.pipeline.plan import PipelinePlan, apply_changes, open_again, open_reader, plan_pipeline
 from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
 from esker.project.pipelines import WHOLE
 from esker.project.secrets import redact
-from esker.sources import Reader, Slice
+from esker.sources import Reader, Slice, Span
 
 _REPLANS = 3
 _HAND_OVER_AGAIN = "If the rows are right, hand them over again with this error: load(…, approved=error)."
@@ -66,18 +66,21 @@ def run_pipeline(
     listen: Listener = silent,
     handed_over: Reader | None = None,
     *,
+    span: Span | None = None,
     approved: Approved | None = None,
 ) -> RunResult:
     """Run one pipeline. Errors are in the result; only an interruption is raised.
 
     With `handed_over`, its rows are loaded in the place of the source's. Its first batch trips no guard
-    with figures that a person has `approved`.
+    with figures that a person has `approved`. With `span`, that part of the source is loaded again.
     """
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
     try:
         with held(state, f"{project.state_key}/{name}"):
-            return _recorded(project, _Run(start, state, listen, result, handed_over, approved or {}), result)
+            return _recorded(
+                project, _Run(start, state, listen, result, handed_over, span, approved or {}), result
+            )
     except LeaseTaken as taken:
         return replace(result, status="skipped", notes=(f"another run is active: {taken.holder}",))
     except EskerError as error:
@@ -141,6 +144,7 @@ class _Run:
     listen: Listener
     result: RunResult
     handed_over: Reader | None = None
+    span: Span | None = None
     approved: Approved = field(default_factory=dict)
     _engine: Engine | None = None
 
@@ -158,7 +162,9 @@ class _Run:
     def load(self) -> None:
         """Plan and load; a table whose columns changed meanwhile is planned for again."""
         name = self.result.pipeline
-        source = self.handed_over or open_reader(self.engine, name)
+        source = self.handed_over or (
+            open_again(self.engine, name, self.span) if self.span else open_reader(self.engine, name)
+        )
         table = table_of(self.engine.project, self.engine.project.pipeline(name))
         publisher = Publisher(self.engine, table, name, source.fingerprint, self.result.run_id)
         for attempts_left in reversed(range(_REPLANS)):
@@ -178,7 +184,8 @@ class _Run:
     def _load_slices(self, plan: PipelinePlan, source: Reader, publisher: Publisher) -> None:
         entry = plan.entry
         position = plan.slices[0].start if plan.slices else (entry.position if entry else None)
-        self._add(notes=plan.notes, position={"from": position, "to": position})
+        notes = plan.notes if self.span is None else self._loaded_again(plan)
+        self._add(notes=notes, position={"from": position, "to": position})
         if entry is not None:
             self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
         if not plan.columns:
@@ -191,6 +198,7 @@ class _Run:
             publisher,
             self.listen,
             self._sizes,
+            self.span,
         )
         loader.settle(plan.properties)
         if plan.slices:
@@ -207,7 +215,7 @@ class _Run:
                 position={"from": position, "to": piece.end},
                 bytes_written=self.result.bytes_written + loaded.bytes,
                 batches=self.result.batches + (loaded.published is not None),
-                pieces=self.result.pieces + (piece.pieces if self.handed_over is None else 0),
+                pieces=self.result.pieces + (piece.pieces if self._is_normal else 0),
             )
             if loaded.owed is not None:
                 assert loaded.published is not None
@@ -240,17 +248,28 @@ class _Run:
                 position=piece.end,
                 tripped=error.tripped,
                 message=error.message,
+                span=self.span.as_json() if self.span else None,
             )
             raise
+        if loaded.published is not None and (self._is_normal or (self.span and self.approved)):
+            release(self.state, project, plan.pipeline)
         # What was approved is the first batch: those behind it have been seen by nobody.
         self.approved = {}
-        if loaded.published is not None and self.handed_over is None:
-            release(self.state, project, plan.pipeline)
         return loaded
 
+    @property
+    def _is_normal(self) -> bool:
+        """Rows come from what is new in the source."""
+        return self.handed_over is None and self.span is None
+
+    def _loaded_again(self, plan: PipelinePlan) -> tuple[str, ...]:
+        """Return what people should know of a backfill: which part of the source it was."""
+        read = tuple(piece.summary for piece in plan.slices) or (f"no file to load again: {self.span}",)
+        return (*(note for note in plan.notes if plan.slices), *read)
+
     def _sizes(self) -> Sequence[int]:
-        """Return what is usual. A program that hands rows over knows how many it means."""
-        if self.handed_over is not None:
+        """Return what is usual. Whoever hands rows over, or loads some again, knows how many it means."""
+        if not self._is_normal:
             return ()
         project, name = self.engine.project, self.result.pipeline
         whole = project.pipeline(name).mode in WHOLE

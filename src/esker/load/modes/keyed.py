@@ -19,10 +19,15 @@ from esker.load.lanes.small_edits import SmallEdits
 from esker.load.publish import Change
 from esker.project.pipelines import WHOLE, Pipeline
 from esker.project.types import Column
+from esker.sources import Span
 
 
-def rules_of(pipeline: Pipeline, columns: tuple[Column, ...]) -> KeyRules:
-    """Return how a pipeline compares rows, with columns named as the table names them."""
+def rules_of(pipeline: Pipeline, columns: tuple[Column, ...], span: Span | None = None) -> KeyRules:
+    """Return how a pipeline compares rows, with columns named as the table names them.
+
+    Of rows that are loaded again, from a `span` of the source, nothing that is stored is older.
+    """
+    is_part = span is not None and not span.is_full
 
     def named(name: str) -> str:
         column = find(columns, name)
@@ -34,8 +39,9 @@ def rules_of(pipeline: Pipeline, columns: tuple[Column, ...]) -> KeyRules:
         deleted_column=named(pipeline.deleted_column) if pipeline.keeps_deleted else None,
         ignored=tuple(pipeline.ignore_columns),
         touches=pipeline.touch,
-        only_inserts=pipeline.mode == "insert_only",
-        is_complete=pipeline.mode in WHOLE,
+        only_inserts=pipeline.mode == "insert_only" or (is_part and pipeline.order_by is None),
+        is_complete=pipeline.mode in WHOLE or (span is not None and span.is_full),
+        stored_wins=is_part,
         swaps=pipeline.mode == "delete_insert",
     )
 
@@ -51,7 +57,7 @@ class Keyed:
         attempt = Attempt(loading.engine, loading.table)
         given = self._given(batch, attempt)
         mark = self._mark(batch)
-        if self._may_be_small(batch, attempt):
+        if self._may_be_small(batch, attempt, given.rules):
             found = collect(loading, batch, given, mark, attempt.schema)
             most = math.inf if pipeline.lane == "small" else pipeline.small_lane.max_rows
             if found.read <= most:
@@ -66,7 +72,7 @@ class Keyed:
         loading = self.loading
         assert loading.quarantine is not None
         assert loading.memory is not None
-        rules = rules_of(loading.pipeline, batch.columns)
+        rules = rules_of(loading.pipeline, batch.columns, loading.span)
         return Comparison(
             rules=rules.of_command() if batch.command is not None else rules,
             base=batch.command.base if batch.command is not None else None,
@@ -83,7 +89,7 @@ class Keyed:
             reached=loading.reached,
         )
 
-    def _may_be_small(self, batch: Batch, attempt: Attempt) -> bool:
+    def _may_be_small(self, batch: Batch, attempt: Attempt, rules: KeyRules) -> bool:
         """Tell whether the batch fits into this process, and the process can work on the table's files."""
         pipeline = self.loading.pipeline
         if pipeline.lane == "large" or not attempt.is_reachable or not attempt.schema.is_complete:
@@ -92,7 +98,7 @@ class Keyed:
             return False
         if any(file.format != "parquet" for file in attempt.files.data) or attempt.files.has_equality_deletes:
             return False
-        if pipeline.mode in WHOLE and pipeline.lane == "auto":
+        if rules.is_complete and pipeline.lane == "auto":
             # A complete snapshot is compared with the whole table.
             stored = sum(file.records for file in attempt.files.data)
             if stored > 4 * pipeline.small_lane.max_rows:

@@ -1,0 +1,112 @@
+"""Read files again, whether they have been loaded or not, without moving the position.
+
+Which files a range of time means: where every file has a date in its path (`day=2026-11-03/`,
+`2026/11/03/`, `orders_20261103.csv`), these dates count, because copying changes the time of a file;
+else the times of modification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from esker.engine.iceberg.table import TableId
+from esker.engine.session import Engine
+from esker.ledger.entry import Position
+from esker.ledger.run_id import new_run_id
+from esker.project.pipelines import Pipeline
+from esker.project.types import Column
+from esker.sources.files.listing import FoundFile, list_files
+from esker.sources.files.reader import FilesReader
+from esker.sources.source import Sent, Slice
+from esker.sources.span import Span
+
+_DATE = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)[-_/]?(?:month=)?(0[1-9]|1[0-2])[-_/]?(?:day=)?(0[1-9]|[12]\d|3[01])(?!\d)"
+)
+
+
+@dataclass(frozen=True)
+class FilesAgain:
+    """Reads files of a span. Its slices begin and end at the position that there is."""
+
+    reader: FilesReader
+    span: Span
+
+    @classmethod
+    def of(
+        cls, engine: Engine, name: str, pipeline: Pipeline, files_table: TableId, span: Span
+    ) -> FilesAgain:
+        return cls(FilesReader.of(engine, name, pipeline, files_table), span)
+
+    @property
+    def fingerprint(self) -> str:
+        return self.reader.fingerprint
+
+    def plan(self, position: Position | None) -> list[Slice]:
+        files, how = self._chosen()
+        if not files:
+            return []
+        most = len(files) if self.span.is_full else self.reader.source.max_files
+        slices = []
+        for first in range(0, len(files), most):
+            part = tuple(files[first : first + most])
+            size = sum(file.version.size for file in part)
+            noun = "file" if len(part) == 1 else "files"
+            told = f"{len(part)} {noun} again, {self.span}{how}"
+            slices.append(Slice(position, position, new_run_id(), size, told, part, len(part)))
+        return slices
+
+    def newest(self) -> Slice | None:
+        return self.reader.newest()
+
+    def check(self, slices: Sequence[Slice]) -> None:
+        self.reader.check(slices)
+
+    def sent(self, slices: Sequence[Slice]) -> Sent:
+        return self.reader.sent(slices)
+
+    def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
+        return self.reader.read(piece, columns)
+
+    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
+        return None
+
+    def confirm(self, piece: Slice) -> None:
+        self.reader.confirm(piece)
+
+    def record(self, piece: Slice, run: str) -> None:
+        pass  # the set of loaded files stays as it is
+
+    def _chosen(self) -> tuple[list[FoundFile], str]:
+        """Return the files of the span, and by what they were chosen."""
+        listed = list_files(self.reader.engine.project, self.reader.name, self.reader.source)
+        if self.span.is_full:
+            return listed, ""
+        dates = [_date(file.path) for file in listed]
+        if None in dates:
+            dates = [datetime.fromtimestamp(file.version.modified / 1e9, UTC) for file in listed]
+            how = ", by times of modification"
+        else:
+            how = ", by dates in paths"
+        chosen = [
+            file
+            for file, moment in zip(listed, dates, strict=True)
+            if moment is not None and self.span.holds(moment)
+        ]
+        return chosen, how
+
+
+def _date(path: str) -> datetime | None:
+    """Return the last date in a path."""
+    for year, month, day in reversed(_DATE.findall(path)):
+        try:
+            return datetime(int(year), int(month), int(day), tzinfo=UTC)
+        except ValueError:
+            continue  # the 31st of a shorter month
+    return None

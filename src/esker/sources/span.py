@@ -1,0 +1,43 @@
+"""What of a source is to be loaded again: a range of time, or all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Span:
+    """A half-open range of time; all of the source where both ends are open."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self.since is None and self.until is None
+
+    def holds(self, moment: datetime) -> bool:
+        """Tell whether a moment lies inside."""
+        return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
+
+    def __str__(self) -> str:
+        if self.is_full:
+            return "all of the source"
+        ends = (("from", self.since), ("to", self.until))
+        return " ".join(f"{word} {end:%Y-%m-%d %H:%M}" for word, end in ends if end is not None)
+
+    def as_json(self) -> dict[str, str | None]:
+        return {
+            "from": self.since.isoformat() if self.since else None,
+            "to": self.until.isoformat() if self.until else None,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Span:
+        since, until = document["from"], document["to"]
+        return cls(
+            datetime.fromisoformat(since) if since else None, datetime.fromisoformat(until) if until else None
+        )
