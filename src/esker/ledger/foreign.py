@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.manifests import FileEntry
-from esker.engine.iceberg.table import Snapshot
+from esker.engine.iceberg.metadata import Snapshot
 from esker.ledger.entry import read_head
 from esker.ledger.side_table import as_text
 from esker.project.reserved import HASH_COLUMN

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.stage import StagedFiles
-from esker.engine.iceberg.table import SnapshotId, TableId
+from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import LogAhead, LogGap, OutboxFull, SideTableLost
 from esker.ledger.entry import read_head

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
+from esker.engine.iceberg.metadata import Snapshot
 from esker.engine.iceberg.stage import StagedFiles
-from esker.engine.iceberg.table import Snapshot, TableId, find_snapshot
+from esker.engine.iceberg.table import TableId, find_snapshot
 from esker.engine.session import Engine
 from esker.errors import SideTableLost
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW, ChangeLog

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.rounds import rounds
-from esker.engine.iceberg.table import SnapshotId, TableId
+from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import PublishConflict
 from esker.ledger.entry import Head, LedgerEntry, as_properties, read_entry, read_head

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.stage import StagedFiles
-from esker.engine.iceberg.table import SnapshotId
 from esker.errors import TableMoved
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog

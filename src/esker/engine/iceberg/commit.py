@@ -8,7 +8,6 @@ the catalog to replace exactly that object.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,17 +20,11 @@ from pyroaring import BitMap64
 from esker.engine.failures import JvmFailure, causes, explained, first_line
 from esker.engine.iceberg.java import each, iceberg, text_list, text_map
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
+from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
-from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_schema
+from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.iceberg.stage import StagedFiles
-from esker.engine.iceberg.table import (
-    Snapshot,
-    SnapshotId,
-    TableId,
-    java_transaction,
-    snapshot_value,
-    sort_fields,
-)
+from esker.engine.iceberg.table import TableId, java_transaction
 from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
 from esker.engine.store import LOCAL, Store
@@ -77,21 +70,48 @@ class Attempt:
         with explained(f'cannot load table "{table}"', engine.log):
             self._table, self._transaction = java_transaction(engine, table)
             self._base = self._transaction.startMetadata()
-            self.properties: Mapping[str, str] = text_map(self._jvm, self._base.properties())
-            self.uuid: str = self._base.uuid()
-            self.version: str | None = self._base.metadataFileLocation()
-            self.location: str = self._base.location()
-            self.format_version: int = self._base.formatVersion()
-            self.schema_id: int = self._base.currentSchemaId()
-            current = self._base.currentSnapshot()
-            self.current: SnapshotId | None = current.snapshotId() if current is not None else None
-            self._manifest_list: str | None = current.manifestListLocation() if current is not None else None
+            self._metadata = read_metadata(self._jvm, self._base)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self._metadata.properties
+
+    @property
+    def uuid(self) -> str:
+        """Tells the table from another one of its name."""
+        return self._metadata.uuid
+
+    @property
+    def version(self) -> str | None:
+        """Names the metadata that the attempt compares with."""
+        return self._metadata.version
+
+    @property
+    def location(self) -> str:
+        """Where the table's files lie."""
+        return self._metadata.location
+
+    @property
+    def format_version(self) -> int:
+        """The version of Iceberg's table format."""
+        return self._metadata.format_version
+
+    @property
+    def schema_id(self) -> int:
+        """Names the table's columns as they are now."""
+        return self._metadata.schema_id
+
+    @property
+    def current(self) -> SnapshotId | None:
+        """The newest snapshot of main."""
+        return self._metadata.snapshot.id if self._metadata.snapshot else None
 
     @property
     def is_as_written(self) -> bool:
         """The table's columns are those that its current snapshot was written with."""
-        current = self._base.currentSnapshot()
-        return current is not None and current.schemaId() == self.schema_id
+        snapshot = self._metadata.snapshot
+        return snapshot is not None and snapshot.schema_id == self.schema_id
 
     def has_values_in(self, column: str) -> bool:
         """Tell whether files of the current snapshot may have values in a column: not if it came later."""
@@ -114,18 +134,17 @@ class Attempt:
         """This process can read and write the table's files."""
         return self.store.can_reach(self.location)
 
-    @cached_property
+    @property
     def schema(self) -> FieldSchema:
         """The table's columns, with their field ids."""
-        parser = iceberg(self._jvm, "SchemaParser")
-        names = self.properties.get(NAME_MAPPING, "[]")
-        return field_schema(json.loads(parser.toJson(self._base.schema())), json.loads(names))
+        return self._metadata.fields
 
     @cached_property
     def files(self) -> LiveFiles:
         """The files of the current snapshot. Raises SwapFailed when they have been expired meanwhile."""
         with _swap_failed():
-            return live_files(self.store, self._manifest_list)
+            snapshot = self._metadata.snapshot
+            return live_files(self.store, snapshot.manifest_list if snapshot else None)
 
     def write(self, rows: pa.Table, stem: str) -> StagedFiles:
         """Write rows as data files from this process. `stem` begins their names and is unique."""
@@ -218,7 +237,7 @@ class Attempt:
     @property
     def spec_id(self) -> int:
         """The partitioning that new files have."""
-        return int(self._base.defaultSpecId())
+        return self._metadata.spec_id
 
     def touch(self, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Make a snapshot without any change, so that properties are compared by every catalog."""
@@ -252,7 +271,7 @@ class Attempt:
     @cached_property
     def sort_fields(self) -> tuple[SortField, ...]:
         """How the table wants its files sorted."""
-        return sort_fields(self._jvm, self._base.sortOrder(), self._base.schema())
+        return self._metadata.sort_fields
 
     @property
     def tags(self) -> dict[str, SnapshotId]:
@@ -270,12 +289,14 @@ class Attempt:
 
     def history(self, snapshot: SnapshotId, sequence: int) -> History:
         """Return what happened since a snapshot, which has this sequence number."""
+        if self.current == snapshot:
+            return History((), True)
         known, current = self._base, self._base.currentSnapshot()
         earlier: list[str] | None = None
         newer: list[Any] = []
 
         def told(descends: bool | None) -> History:
-            values = (snapshot_value(self._jvm, found) for found in reversed(newer))
+            values = (read_snapshot(self._jvm, found) for found in reversed(newer))
             return History(tuple(value for value in values if value is not None), descends)
 
         while current is not None and current.snapshotId() != snapshot:

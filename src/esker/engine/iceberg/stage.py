@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
 from esker.engine.iceberg.java import each
-from esker.engine.iceberg.table import TableId, columns_of, java_table, sort_fields
+from esker.engine.iceberg.metadata import read_metadata
+from esker.engine.iceberg.table import TableId, java_table
 from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
 from esker.errors import SchemaMoved
@@ -60,11 +61,12 @@ def stage(
     coordinator = jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
     with explained(f'cannot write files of table "{table}"', engine.log):
         target = java_table(engine, table)
-        columns = columns_of(jvm, target)
+        metadata = read_metadata(jvm, target.operations().current())
+        columns = metadata.columns
         if _shape(columns) != _shape(columns_from_json(frame.schema.jsonValue())):
             raise SchemaMoved(str(table))
         names = [quoted(column.name) for column in columns]
-        order = [_ordered(f) for f in sort_fields(jvm, target.sortOrder(), target.schema()) or sort]
+        order = [_ordered(f) for f in metadata.sort_fields or sort]
         rows = _distributed(frame.select(*names), target, table, order)
         if target.operations().current().formatVersion() >= 3:
             # The rewrite door of a v3 table also takes row ids; null means "assign them at commit".

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from esker.engine.failures import JvmFailure, causes, explained
-from esker.engine.iceberg.java import each, iceberg, text_map
+from esker.engine.iceberg.java import iceberg
+from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot
 from esker.engine.session import Engine
 from esker.engine.sql import identifier, literal
 from esker.errors import TableNotFound
 from esker.project.layout import PartitionField, SortField
-from esker.project.types import Column, columns_from_json, quoted
-
-SnapshotId = int
+from esker.project.types import Column, quoted
 
 TABLE_DEFAULTS = {
     "format-version": "2",
@@ -45,19 +42,6 @@ class TableId:
     @property
     def namespace(self) -> str:
         return self.name.rpartition(".")[0]
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One state of a table."""
-
-    id: SnapshotId
-    parent: SnapshotId | None
-    sequence: int
-    committed_at: datetime
-    operation: str
-    summary: Mapping[str, str]
-    manifest_list: str
 
 
 @dataclass(frozen=True)
@@ -152,25 +136,19 @@ def find_table(engine: Engine, table: TableId) -> Table | None:
             if causes(error)[0].kind == "NoSuchTableException":
                 return None
             raise
-        metadata = found.operations().current()
-        return Table(
-            id=table,
-            uuid=str(found.uuid()),
-            location=found.location(),
-            format_version=metadata.formatVersion(),
-            schema_id=found.schema().schemaId(),
-            columns=columns_of(jvm, found),
-            partition_fields=_partition_fields(found),
-            sort_fields=sort_fields(jvm, found.sortOrder(), found.schema()),
-            properties=text_map(jvm, found.properties()),
-            snapshot=snapshot_value(jvm, found.currentSnapshot()),
-        )
-
-
-def columns_of(jvm: Any, table: Any) -> tuple[Column, ...]:
-    """Return the columns of one of Iceberg's table objects."""
-    schema = iceberg(jvm, "spark.SparkSchemaUtil").convert(table.schema())
-    return columns_from_json(json.loads(schema.json()))
+        metadata = read_metadata(jvm, found.operations().current())
+    return Table(
+        id=table,
+        uuid=metadata.uuid,
+        location=metadata.location,
+        format_version=metadata.format_version,
+        schema_id=metadata.schema_id,
+        columns=metadata.columns,
+        partition_fields=metadata.partition_fields,
+        sort_fields=metadata.sort_fields,
+        properties=metadata.properties,
+        snapshot=metadata.snapshot,
+    )
 
 
 def list_tables(engine: Engine, catalog: str) -> list[str]:
@@ -212,38 +190,11 @@ def sort_by(engine: Engine, table: TableId, fields: Sequence[SortField]) -> None
         order.commit()
 
 
-def sort_fields(jvm: Any, order: Any, schema: Any) -> tuple[SortField, ...]:
-    """Return one of Iceberg's sort orders, up to the first field that is more than a column."""
-    if order.isUnsorted():
-        return ()
-    found = []
-    for field in json.loads(iceberg(jvm, "SortOrderParser").toJson(order))["fields"]:
-        if field["transform"] != "identity":
-            break
-        found.append(SortField(schema.findColumnName(field["source-id"]), field["direction"] == "desc"))
-    return tuple(found)
-
-
-def snapshot_value(jvm: Any, snapshot: Any) -> Snapshot | None:
-    """Return Iceberg's snapshot object as a value."""
-    if snapshot is None:
-        return None
-    return Snapshot(
-        id=snapshot.snapshotId(),
-        parent=snapshot.parentId(),
-        sequence=snapshot.sequenceNumber(),
-        committed_at=datetime.fromtimestamp(snapshot.timestampMillis() / 1000, UTC),
-        operation=snapshot.operation(),
-        summary=text_map(jvm, snapshot.summary()),
-        manifest_list=snapshot.manifestListLocation(),
-    )
-
-
 def find_snapshot(engine: Engine, table: TableId, snapshot: SnapshotId) -> Snapshot | None:
     """Return one of a table's snapshots; None when it has been expired."""
     jvm: Any = engine.spark.sparkContext._jvm
     with explained(f'cannot load table "{table}"', engine.log):
-        return snapshot_value(jvm, java_table(engine, table).snapshot(snapshot))
+        return read_snapshot(jvm, java_table(engine, table).snapshot(snapshot))
 
 
 def _identifier(engine: Engine, table: TableId) -> Any:
@@ -261,19 +212,3 @@ def transform_sql(field: PartitionField) -> str:
             return f"{field.transform}({field.argument}, {column})"
         case _:
             return f"{field.transform}s({column})"
-
-
-def _partition_fields(table: Any) -> tuple[str, ...]:
-    spec = table.spec()
-    return () if spec.isUnpartitioned() else tuple(_described(field, table) for field in each(spec.fields()))
-
-
-def _described(field: Any, table: Any) -> str:
-    column = table.schema().findColumnName(field.sourceId())
-    name = field.transform().toString()
-    if name == "identity":
-        return str(column)
-    if "[" in name:
-        kind, _, number = name.rstrip("]").partition("[")
-        return f"{kind}({number}, {column})"
-    return f"{name}({column})"

@@ -1,0 +1,144 @@
+"""What a table's metadata says, as values.
+
+Every fact costs a call into the JVM. A metadata file never changes: what has been read of one is kept,
+and serves whoever looks at the table next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from esker.engine.iceberg.java import each, iceberg, text_map
+from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_schema
+from esker.project.layout import SortField
+from esker.project.types import Column, columns_from_json
+
+SnapshotId = int
+
+_MOST = 64
+"""So many metadata files are kept in mind."""
+_kept: dict[str, Metadata] = {}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One state of a table."""
+
+    id: SnapshotId
+    parent: SnapshotId | None
+    sequence: int
+    committed_at: datetime
+    operation: str
+    summary: Mapping[str, str]
+    schema_id: int | None
+    """The columns of the time when it was made."""
+    manifest_list: str
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What one metadata file says."""
+
+    version: str | None
+    """Where the file lies: another one for each commit."""
+    uuid: str
+    location: str
+    format_version: int
+    schema_id: int
+    spec_id: int
+    schema: str
+    """The columns, as Iceberg's JSON."""
+    columns: tuple[Column, ...]
+    partition_fields: tuple[str, ...]
+    sort_fields: tuple[SortField, ...]
+    properties: Mapping[str, str]
+    snapshot: Snapshot | None
+
+    @cached_property
+    def fields(self) -> FieldSchema:
+        """The columns for Arrow, with their field ids."""
+        names = self.properties.get(NAME_MAPPING, "[]")
+        return field_schema(json.loads(self.schema), json.loads(names))
+
+
+def read_metadata(jvm: Any, metadata: Any) -> Metadata:
+    """Return one of Iceberg's metadata objects as a value."""
+    version = metadata.metadataFileLocation()
+    known = _kept.get(version) if version is not None else None
+    if known is not None:
+        return known
+    schema = metadata.schema()
+    found = Metadata(
+        version=version,
+        uuid=metadata.uuid(),
+        location=metadata.location(),
+        format_version=metadata.formatVersion(),
+        schema_id=metadata.currentSchemaId(),
+        spec_id=metadata.defaultSpecId(),
+        schema=iceberg(jvm, "SchemaParser").toJson(schema),
+        columns=_columns(jvm, schema),
+        partition_fields=_partition_fields(metadata.spec(), schema),
+        sort_fields=_sort_fields(jvm, metadata.sortOrder(), schema),
+        properties=text_map(jvm, metadata.properties()),
+        snapshot=read_snapshot(jvm, metadata.currentSnapshot()),
+    )
+    if version is not None:
+        _kept[version] = found
+        while len(_kept) > _MOST:
+            _kept.pop(next(iter(_kept)), None)
+    return found
+
+
+def _columns(jvm: Any, schema: Any) -> tuple[Column, ...]:
+    converted = iceberg(jvm, "spark.SparkSchemaUtil").convert(schema)
+    return columns_from_json(json.loads(converted.json()))
+
+
+def _partition_fields(spec: Any, schema: Any) -> tuple[str, ...]:
+    if spec.isUnpartitioned():
+        return ()
+    return tuple(_described(field, schema) for field in each(spec.fields()))
+
+
+def _sort_fields(jvm: Any, order: Any, schema: Any) -> tuple[SortField, ...]:
+    """Return a sort order up to the first field that is more than a column."""
+    if order.isUnsorted():
+        return ()
+    found = []
+    for field in json.loads(iceberg(jvm, "SortOrderParser").toJson(order))["fields"]:
+        if field["transform"] != "identity":
+            break
+        found.append(SortField(schema.findColumnName(field["source-id"]), field["direction"] == "desc"))
+    return tuple(found)
+
+
+def _described(field: Any, schema: Any) -> str:
+    column = schema.findColumnName(field.sourceId())
+    name = field.transform().toString()
+    if name == "identity":
+        return str(column)
+    if "[" in name:
+        kind, _, number = name.rstrip("]").partition("[")
+        return f"{kind}({number}, {column})"
+    return f"{name}({column})"
+
+
+def read_snapshot(jvm: Any, snapshot: Any) -> Snapshot | None:
+    """Return one of Iceberg's snapshot objects as a value."""
+    if snapshot is None:
+        return None
+    return Snapshot(
+        id=snapshot.snapshotId(),
+        parent=snapshot.parentId(),
+        sequence=snapshot.sequenceNumber(),
+        committed_at=datetime.fromtimestamp(snapshot.timestampMillis() / 1000, UTC),
+        operation=snapshot.operation(),
+        summary=text_map(jvm, snapshot.summary()),
+        schema_id=snapshot.schemaId(),
+        manifest_list=snapshot.manifestListLocation(),
+    )
