@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fast format bench soak lock docs servers clean
+.PHONY: help setup demo test check lint fast format bench soak lock docs servers clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -26,14 +26,16 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 demo: setup ## a whole story on the embedded catalog
 	@$(BIN)/python examples/demo.py
 
-test: setup servers check ## everything that CI runs
+test: setup servers lint ## everything that CI runs
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not soak' tests
 
-check: setup ## format, lint, types, import rules, fast tests
+check: lint fast ## format, lint, types, import rules, fast tests
+
+lint: setup ## format, lint, types, import rules
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-logo 2>/dev/null | tail -1
+	@told=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$told"; exit 1; }
 
 fast: setup ## tests that need no Spark
 	@$(BIN)/python -m pytest -m 'not (spark or process or server or soak)' tests
