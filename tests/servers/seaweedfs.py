@@ -111,8 +111,11 @@ class SeaweedFS:
 
 
 @contextmanager
-def running_seaweedfs() -> Iterator[SeaweedFS]:
-    """Start a server, and stop it and remove its files at the end."""
+def running_seaweedfs(store_address: str | None = None) -> Iterator[SeaweedFS]:
+    """Start a server, and stop it and remove its files at the end.
+
+    `store_address` is where its catalog tells clients to find the store, whatever they believe.
+    """
     weed = _program()
     folder = Path(tempfile.mkdtemp(prefix="esker-seaweedfs-"))
     names = ["s3.port", "s3.port.grpc", "s3.port.iceberg", "master.port", "master.port.grpc"]
@@ -138,6 +141,8 @@ def running_seaweedfs() -> Iterator[SeaweedFS]:
         "-s3.port.lance=0",
     ]
     command += [f"-{name}={port}" for name, port in ports.items()]
+    if store_address is not None:
+        command.append(f"-s3.externalUrl={store_address}")
     try:
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(

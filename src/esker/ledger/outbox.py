@@ -101,7 +101,7 @@ def drain(
     table: TableId,
     properties: Mapping[str, str],
     *,
-    ready: Mapping[int, StagedFiles] | None = None,
+    ready: Mapping[tuple[str, int], StagedFiles] | None = None,
     before: Callable[[], None] = lambda: None,
 ) -> dict[str, int]:
     """Append what the outbox holds and the side tables lack; return how far each side table is.
@@ -122,7 +122,7 @@ def drain(
         own = [entry for entry in entries if name in entry.owed]
         known = reached(side)
         if known is None or any(entry.changeset > known for entry in own):
-            known = _drain_into(engine, table, side, own, ready if name == LOG and ready else {}, before)
+            known = _drain_into(engine, table, side, own, ready or {}, before)
             went_on(side, known)
         if head is not None and known > head.changeset:
             # Perhaps others went on meanwhile, and the properties are of the past.
@@ -139,7 +139,7 @@ def _drain_into(
     table: TableId,
     side: SideTable,
     entries: list[OutboxEntry],
-    ready: Mapping[int, StagedFiles],
+    ready: Mapping[tuple[str, int], StagedFiles],
     before: Callable[[], None],
 ) -> int:
     failures = 0
@@ -153,7 +153,7 @@ def _drain_into(
         if side.property == LOG and entry.after != have:
             raise LogGap(str(side.id), have, entry.changeset)
         try:
-            staged = ready.get(entry.changeset) or _adopt(attempt, side, entry)
+            staged = ready.get((side.property, entry.changeset)) or _adopt(attempt, side, entry)
             if staged is None:
                 staged = rebuild(engine, table, side, entry.changeset, entry.snapshot)
             _append(attempt, side, entry, staged, have)

@@ -76,21 +76,22 @@ class Comparison:
 
     def stage_sides(
         self, stamp: Stamp, *, changes: Rows | None, rejected: Rows | None, deletes: Rows | None
-    ) -> tuple[dict[str, Files], StagedFiles | None]:
-        """Write what goes to side tables; return what a publish owes them, and the files of the log."""
-        staged: dict[str, Files] = {}
+    ) -> tuple[dict[str, Files], dict[str, StagedFiles]]:
+        """Write what goes to side tables; return what a publish owes each, by name and as files."""
+        owed: dict[str, Files] = {}
+        staged: dict[str, StagedFiles] = {}
 
-        def stage(side: OpenSide, rows: Rows) -> StagedFiles:
-            files = side.stage(rows, stamp)
-            staged[side.property] = side.side.listed(side.opened.store, stamp.changeset, files)
-            return files
+        def stage(side: OpenSide, rows: Rows) -> None:
+            files = staged[side.property] = side.stage(rows, stamp)
+            owed[side.property] = side.side.listed(side.opened.store, stamp.changeset, files)
 
-        logged = stage(self.log, changes) if self.log is not None and changes is not None else None
+        if self.log is not None and changes is not None:
+            stage(self.log, changes)
         if rejected is not None:
             stage(self.quarantine(), rejected)
         if deletes is not None:
             stage(self.memory.open(), deletes)
-        return staged, logged
+        return owed, staged
 
 
 @dataclass(frozen=True)

@@ -91,13 +91,15 @@ class Loader:
         if isinstance(made, RowCounts):
             return Loaded(made, 0, None)
         self._reached(Step.AFTER_COMMIT, f"changeset {made.changeset}")
-        owed = self.settle(made.properties, {made.changeset: made.log} if made.log else None)
+        owed = self.settle(
+            made.properties, {(name, made.changeset): files for name, files in made.staged.items()}
+        )
         if owed is None and self.publisher.sides:
             self._reached(Step.LOGGED)
         return Loaded(made.counts, made.bytes, made, owed)
 
     def settle(
-        self, properties: Mapping[str, str], ready: Mapping[int, StagedFiles] | None = None
+        self, properties: Mapping[str, str], ready: Mapping[tuple[str, int], StagedFiles] | None = None
     ) -> str | None:
         """Append what a table's outbox holds to the change log; return why that could not be done.
 

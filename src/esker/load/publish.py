@@ -41,8 +41,8 @@ class Made:
     bytes: int
     owed: Mapping[str, Files] = field(default_factory=dict)
     """Staged files for side tables, by the property that names each."""
-    log: StagedFiles | None = None
-    """Those of the change log, for whoever appends them in this process."""
+    staged: Mapping[str, StagedFiles] = field(default_factory=dict)
+    """The same files, for whoever appends them in this process."""
     is_change: bool = True
     """False for a batch that only moves the position: it gets no changeset number."""
     told: Mapping[str, str] = field(default_factory=dict)
@@ -89,8 +89,8 @@ class Published:
         return self.made.bytes
 
     @property
-    def log(self) -> StagedFiles | None:
-        return self.made.log
+    def staged(self) -> Mapping[str, StagedFiles]:
+        return self.made.staged
 
 
 @dataclass

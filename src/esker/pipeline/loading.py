@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create
+from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create, exists
 from esker.engine.session import Engine
 from esker.events import Listener, Reached
 from esker.ledger.change_log import ChangeLog
@@ -66,7 +66,8 @@ def open_loader(
     deletes = deletes_of(engine.project, publisher.table)
 
     def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
-        create(engine, NewTable(table, columns, (), TABLE_DEFAULTS))
+        if not exists(engine, table):
+            create(engine, NewTable(table, columns, (), TABLE_DEFAULTS))
         side = kind.of(engine, table)
         publisher.sides[kind.property] = side.side
         return side

@@ -16,15 +16,18 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from esker.engine.iceberg.data_file import DataFile, opened
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
 from esker.engine.iceberg.positions import deleted_positions
 from esker.engine.iceberg.schema import FieldSchema, conform, field_id
-from esker.engine.store import Store, explained
+from esker.engine.store import LOCAL, Store
 
-_POOL = ThreadPoolExecutor(16, thread_name_prefix="esker-lookup")
+_POOL = ThreadPoolExecutor(32, thread_name_prefix="esker-lookup")
+_WHOLE = ThreadPoolExecutor(4, thread_name_prefix="esker-rows")
+"""Few: each holds a row group with all its columns."""
+_BESIDE = ThreadPoolExecutor(16, thread_name_prefix="esker-deletes")
 _ALL_DIGITS = Context(prec=38)
 """Python rounds to 28 digits unless told otherwise."""
 _EXACT_KEYS = 20_000
@@ -104,15 +107,20 @@ def look_up(
 
 def read_rows(
     store: Store,
-    file: FileEntry,
     schema: FieldSchema,
-    positions: BitMap64,
+    wanted: Sequence[tuple[FileEntry, BitMap64]],
     columns: Sequence[str] | None = None,
-) -> pa.Table:
-    """Return rows of a data file by their positions, in that order: whole, or some columns of them."""
+) -> list[pa.Table]:
+    """Return rows of data files by their positions, in that order: whole, or some columns of them."""
     names = schema.arrow.names if columns is None else columns
+    return list(_WHOLE.map(lambda each: _rows_at(store, schema, each[0], each[1], names), wanted))
+
+
+def _rows_at(
+    store: Store, schema: FieldSchema, file: FileEntry, positions: BitMap64, names: Sequence[str]
+) -> pa.Table:
     parts: list[pa.Table] = []
-    with explained(file.path), _open(store, file) as parquet:
+    with opened(store, file) as parquet:
         start = 0
         for group in range(parquet.metadata.num_row_groups):
             count = parquet.metadata.row_group(group).num_rows
@@ -133,17 +141,19 @@ def _look_into(
     columns: Sequence[str],
     whole: bool,
 ) -> Found | None:
-    with explained(file.path), _open(files.store, file) as parquet:
+    with opened(files.store, file) as parquet:
         groups, positions = _groups(parquet, schema, None if whole else keys)
         if not groups:
             return None
+        # From a store, deletes come while the columns do; from a disk, only if they are needed.
+        beside = None if files.store == LOCAL else _BESIDE.submit(deleted_positions, files, file)
         rows = _read(parquet, groups, schema, [*keys.names, *columns])
     asked = pc.index_in(joined(rows.select(keys.names)), value_set=keys.values)
     hits = pa.array(range(len(asked)), pa.int64()) if whole else pc.indices_nonzero(pc.is_valid(asked))
     if not len(hits):
         return None
     at = _in_file(hits, positions)
-    gone = deleted_positions(files, file)
+    gone = beside.result() if beside is not None else deleted_positions(files, file)
     if gone:
         live = pa.array([position not in gone for position in at.to_pylist()], pa.bool_())
         hits, at = hits.filter(live), at.filter(live)
@@ -164,7 +174,7 @@ def _in_file(hits: pa.Array, read: list[range]) -> pa.Array:
     return pa.array(places, pa.int64())
 
 
-def _groups(parquet: pq.ParquetFile, schema: FieldSchema, keys: Keys | None) -> tuple[list[int], list[range]]:
+def _groups(parquet: DataFile, schema: FieldSchema, keys: Keys | None) -> tuple[list[int], list[range]]:
     """Return the row groups that may hold a key, or all, and the positions of their rows."""
     column = _leaf(parquet, schema, keys.names[0]) if keys is not None else None
     groups: list[int] = []
@@ -185,18 +195,19 @@ def _groups(parquet: pq.ParquetFile, schema: FieldSchema, keys: Keys | None) -> 
     return groups, positions
 
 
-def _leaf(parquet: pq.ParquetFile, schema: FieldSchema, name: str) -> int | None:
+def _leaf(parquet: DataFile, schema: FieldSchema, name: str) -> int | None:
     """Return the place of a top-level column among the leaves of a file."""
     stored = _stored_name(parquet.schema_arrow, schema, name)
-    paths = [parquet.schema.column(index).path for index in range(len(parquet.schema))]
+    columns = parquet.metadata.schema
+    paths = [columns.column(index).path for index in range(len(columns))]
     return paths.index(stored) if stored in paths else None
 
 
-def _read(parquet: pq.ParquetFile, groups: list[int], schema: FieldSchema, names: Sequence[str]) -> pa.Table:
+def _read(parquet: DataFile, groups: list[int], schema: FieldSchema, names: Sequence[str]) -> pa.Table:
     """Read columns by field id, as the table's types now; a column that the file lacks is null."""
     stored = {name: _stored_name(parquet.schema_arrow, schema, name) for name in names}
     present = [name for name in stored.values() if name is not None]
-    read = parquet.read_row_groups(groups, columns=present or None, use_threads=True)
+    read = parquet.read_row_groups(groups, present or None)
     columns = []
     for name, source in stored.items():
         field = schema.arrow.field(name)
@@ -218,11 +229,6 @@ def _stored_name(stored: pa.Schema, schema: FieldSchema, name: str) -> str | Non
         known = schema.names.get(field_id(wanted), (wanted.name,))
         return next((name for name in known if name in stored.names), None)
     return ids.get(field_id(wanted))
-
-
-def _open(store: Store, file: FileEntry) -> pq.ParquetFile:
-    files, path = store.filesystem(file.path)
-    return pq.ParquetFile(path, filesystem=files, pre_buffer=True)
 
 
 def _decoder(kind: pa.DataType) -> Callable[[bytes, bytes], tuple[Any, Any]] | None:

@@ -121,7 +121,7 @@ class LargeBatch(Change):
         keys = [SortField(name) for name in self.rules.key]
         data = stage(self.engine, self.table, compared.rows, f"data-{uuid4()}", sort=keys)
         deletes = attempt.delete(compared.doomed)
-        owed, logged = self.given.stage_sides(
+        owed, files = self.given.stage_sides(
             stamp,
             changes=compared.changes,
             rejected=self._rejected() if self.keyless else None,
@@ -135,7 +135,7 @@ class LargeBatch(Change):
             return attempt.row_delta([data], deletes, compared.doomed, summary)
 
         size = data.bytes + deletes.bytes
-        return Made(commit, compared.counts, size, owed, logged, compared.is_change, stamp.summary())
+        return Made(commit, compared.counts, size, owed, files, compared.is_change, stamp.summary())
 
     def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
         stored = self._by_content(attempt, self._keep(self._stored(attempt)))

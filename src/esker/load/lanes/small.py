@@ -8,6 +8,7 @@ another commit was faster, it happens again; only data files whose rows are the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,7 @@ from pyroaring import BitMap64
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.lookup import Found, Keys, look_up, read_rows
 from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.iceberg.positions import StagedDeletes
 from esker.engine.iceberg.stage import StagedFiles
 from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
@@ -36,6 +38,7 @@ from esker.project.reserved import HASH_COLUMN
 _STORED = pa.schema(
     [("winner", pa.int64()), ("file", pa.int64()), ("pos", pa.int64()), ("s_hash", pa.int64())]
 )
+_POOL = ThreadPoolExecutor(4, thread_name_prefix="esker-write")
 
 
 @dataclass
@@ -88,11 +91,17 @@ class SmallBatch(Change):
         compared = self._compare(attempt, found, stamp.moment)
         if compared.is_nothing:
             return compared.counts
-        data = self._write(attempt, compared.rows)
-        deletes = attempt.delete(compared.doomed)
-        owed, logged = self.given.stage_sides(
-            stamp, changes=compared.changes, rejected=self.rejected, deletes=compared.remembered
-        )
+        # At the same time: a store takes its time for each file, not for their number.
+        writing: Future[Any] = _POOL.submit(self._write, attempt, compared.rows)
+        deleting: Future[Any] = _POOL.submit(attempt.delete, compared.doomed)
+        try:
+            owed, owed_files = self.given.stage_sides(
+                stamp, changes=compared.changes, rejected=self.rejected, deletes=compared.remembered
+            )
+        finally:
+            wait((writing, deleting))
+        data: StagedFiles | None = writing.result()
+        deletes: StagedDeletes = deleting.result()
         self.given.reached(Step.WRITTEN)
         staged = [data] if data is not None else []
 
@@ -102,7 +111,7 @@ class SmallBatch(Change):
             return attempt.row_delta(staged, deletes, looked_at, summary)
 
         size = deletes.bytes + sum(files.bytes for files in staged)
-        return Made(commit, compared.counts, size, owed, logged, compared.is_change, stamp.summary())
+        return Made(commit, compared.counts, size, owed, owed_files, compared.is_change, stamp.summary())
 
     def _compare(self, attempt: Attempt, found: list[Found], moment: datetime) -> Compared[pa.Table]:
         verdicts = self._classify(found, self._forgotten(attempt, moment))
@@ -171,7 +180,8 @@ class SmallBatch(Change):
         if not pc.any(doubtful).as_py():
             return hits
         positions = BitMap64(hits.positions.filter(doubtful).to_pylist())
-        rows = read_rows(attempt.store, hits.file, attempt.schema, positions, self._counted)
+        wanted = [(hits.file, positions)]
+        [rows] = read_rows(attempt.store, attempt.schema, wanted, self._counted)
         anew = arrow_hash(rows, self.given.ids)
         hashes = pc.replace_with_mask(hashes, doubtful, anew)
         return replace(hits, rows=_with(hits.rows, HASH_COLUMN, hashes))
@@ -236,16 +246,15 @@ class SmallBatch(Change):
     def _last_rows(self, attempt: Attempt, found: list[Found], verdicts: pa.Table) -> pa.Table:
         """Return the stored rows of keys that are deleted, in the order of the verdicts."""
         gone = verdicts.filter(_is(verdicts, GONE))
-        parts, order = [], []
+        wanted, order = [], []
         for index, hits in enumerate(found):
             here = gone.filter(pc.equal(gone.column("file"), index)).sort_by("pos")
             if len(here):
-                positions = BitMap64(here.column("pos").to_pylist())
-                parts.append(read_rows(attempt.store, hits.file, attempt.schema, positions))
+                wanted.append((hits.file, BitMap64(here.column("pos").to_pylist())))
                 order += here.column("winner").to_pylist()
-        if not parts:
+        if not wanted:
             return attempt.schema.arrow.empty_table()
-        rows = pa.concat_tables(parts)
+        rows = pa.concat_tables(read_rows(attempt.store, attempt.schema, wanted))
         # Other engines leave rows with a hash of other rows: it must not go on into Esker's own files.
         rows = _with(rows, HASH_COLUMN, arrow_hash(rows.select(self._counted), self.given.ids))
         return rows.take(pc.sort_indices(pa.array(order, pa.int64())))

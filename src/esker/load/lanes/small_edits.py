@@ -80,14 +80,16 @@ class SmallEdits(SmallBatch):
         parts: list[pa.Table] = [self.rows]
         at: dict[tuple[int, int], int] = {}
         known = len(self.rows)
+        wanted: list[tuple[FileEntry, BitMap64]] = []
         for index, hits in enumerate(found):
             here = of_store.filter(pc.equal(of_store.column("file"), index)).column("pos").to_pylist()
             if here:
                 positions = BitMap64(here)
-                read = read_rows(attempt.store, hits.file, attempt.schema, positions)
-                parts.append(read.select(self.rows.column_names))
+                wanted.append((hits.file, positions))
                 at |= {(index, position): known + nth for nth, position in enumerate(positions)}
                 known += len(positions)
+        for read in read_rows(attempt.store, attempt.schema, wanted):
+            parts.append(read.select(self.rows.column_names))
         names = ("place", "file", "pos")
         where = [
             place if place is not None else at[file, position]

@@ -1,0 +1,76 @@
+"""A table's Parquet file, open for reading: its footer, and the columns that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.store import Store, explained
+
+_FORMAT = ds.ParquetFileFormat()
+
+
+class DataFile(Protocol):
+    """What can be asked of a file."""
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """Its footer."""
+
+    @property
+    def schema_arrow(self) -> pa.Schema:
+        """Its columns, with their field ids."""
+
+    def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
+        """Return columns of row groups, in the order of the file."""
+
+
+@contextmanager
+def opened(store: Store, file: FileEntry) -> Iterator[DataFile]:
+    """Open a file; raises FileNotFoundError or StoreUnreachable, also while it is read."""
+    files, path = store.filesystem(file.path)
+    with explained(file.path):
+        if isinstance(files, fs.LocalFileSystem):
+            with pq.ParquetFile(path, filesystem=files, pre_buffer=True) as local:
+                yield local
+            return
+        try:
+            yield _remote(store, store.keys, file.path, file.size)
+        except OSError as error:
+            if not store.exists(file.path):
+                raise FileNotFoundError(file.path) from error
+            raise
+
+
+@dataclass(frozen=True)
+class _RemoteFile:
+    """A file in a store. Its size is known, so the store is not asked for it."""
+
+    fragment: Any
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        return self.fragment.metadata
+
+    @property
+    def schema_arrow(self) -> pa.Schema:
+        return self.metadata.schema.to_arrow_schema()
+
+    def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
+        return self.fragment.subset(row_group_ids=groups).to_table(columns=columns)
+
+
+@lru_cache(maxsize=256)
+def _remote(store: Store, keys: object, location: str, size: int) -> _RemoteFile:
+    """Return a file that keeps its footer: files of tables never change."""
+    files, path = store.filesystem(location)
+    return _RemoteFile(_FORMAT.make_fragment(path, files, file_size=size))
