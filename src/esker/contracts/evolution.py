@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type
 
+Added = tuple[tuple[tuple[str, ...], Column], ...]
+"""Columns, each with the path of the struct that it belongs to."""
 _WIDER = {"int": ("bigint",), "float": ("double",)}
 
 
@@ -13,7 +15,7 @@ _WIDER = {"int": ("bigint",), "float": ("double",)}
 class Differences:
     """What must be added to the table or widened in it, and what cannot be loaded into it."""
 
-    added: tuple[tuple[tuple[str, ...], Column], ...]
+    added: Added
     widened: tuple[tuple[tuple[str, ...], Type], ...]
     conflicts: tuple[str, ...]
 

@@ -26,6 +26,7 @@ from esker.load.counts import RowCounts
 from esker.load.guards import Guards
 from esker.load.memory import Memory
 from esker.load.publish import Change
+from esker.load.unknown import NEW_COLUMN, UNKNOWN, forgiven
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column
 from esker.sources import MALFORMED, ORIGIN, Span
@@ -59,6 +60,8 @@ class Batch:
     bytes: int
     progress: Callable[[int, int], None]
     guards: Guards
+    has_unknown: bool = False
+    """Rows may carry columns that the table lacks: UNKNOWN stands beside them."""
     command: Command | None = None
     """Set for rows of a statement."""
 
@@ -103,13 +106,17 @@ def stage_rows(loading: Loading, batch: Batch) -> StagedFiles:
     Raises BadRows when a row does not fit; the files are removed then.
     """
     engine = loading.engine
-    checked = fit(batch.frame(), batch.columns, malformed=MALFORMED, origin=ORIGIN)
+    frame = batch.frame()
+    keep = (UNKNOWN,) if UNKNOWN in frame.columns else ()
+    checked = forgiven(fit(frame, batch.columns, malformed=MALFORMED, origin=ORIGIN, keep=keep))
     counted = {"read": F.count(F.lit(1))}
     if BAD in checked.columns:
         # Two examples are enough to see what is wrong, and cost no memory.
         counted |= {"bad": F.count(BAD), "first": F.min(BAD), "last": F.max(BAD)}
     seen = Observation()
     rows = checked.observe(seen, *(metric.alias(name) for name, metric in counted.items()))
+    if keep:
+        rows = rows.where(F.col(UNKNOWN).isNull()).drop(UNKNOWN)
     if BAD in checked.columns:
         # Bad rows are counted, then left out: a null in a required column would end the whole job.
         rows = rows.where(F.col(BAD).isNull()).drop(BAD)
@@ -122,6 +129,23 @@ def stage_rows(loading: Loading, batch: Batch) -> StagedFiles:
         raise BadRows(loading.name, counts["bad"], counts["read"], examples)
     # The files tell how many rows there are; a count made on the way may count a repeated task twice.
     return staged
+
+
+def discarded_rows(batch: Batch) -> DataFrame | None:
+    """Return a batch's rows with more columns than the table, as the quarantine keeps them, if any."""
+    if not batch.has_unknown:
+        return None
+    frame = batch.frame()
+    rows = frame.withColumn("row", F.monotonically_increasing_id()).where(F.col(UNKNOWN).isNotNull())
+    if rows.isEmpty():
+        return None
+    return rows.select(
+        "row",
+        (F.col(ORIGIN) if ORIGIN in frame.columns else F.lit(None).cast("string")).alias("origin"),
+        F.array(F.lit(NEW_COLUMN)).alias("rules"),
+        f"{UNKNOWN}.reason",
+        f"{UNKNOWN}.payload",
+    ).coalesce(1)
 
 
 def check_staged(loading: Loading, staged: StagedFiles, check: Callable[[], None]) -> None:

@@ -18,12 +18,13 @@ from esker.load.batch import Batch, Loading
 from esker.load.comparison import NO_KEY, Comparison
 from esker.load.diff import KeyRules
 from esker.load.incoming import ARRIVAL, DELETED, DeleteMark, incoming
+from esker.load.unknown import NEW_COLUMN, UNKNOWN
 from esker.sources import ORIGIN
 
 
 @dataclass(frozen=True)
 class Collected:
-    """Rows with a key in the order of arrival, and those that have none."""
+    """Rows in the order of arrival, and those that cannot be loaded."""
 
     rows: pa.Table
     numbers: pa.Array
@@ -31,7 +32,7 @@ class Collected:
     deletes: pa.Array
     """Which rows are deletes."""
     rejected: pa.Table | None
-    """Rows without a key, as the quarantine keeps them."""
+    """Rows without a key, or with more columns than the table, as the quarantine keeps them."""
 
     @property
     def read(self) -> int:
@@ -42,26 +43,42 @@ def collect(
     loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema
 ) -> Collected:
     """Bring a batch's rows here, or raise BadRows. Of a batch of unknown size, only what may be small."""
-    rows, deletes, origins = _rows(loading, batch, given, mark, schema)
-    numbers = pa.array(range(len(rows)), pa.int64())
-    lacking = _keyless(rows, given.rules)
-    if lacking is None:
-        return Collected(rows, numbers, deletes, None)
-    rejected = _rejected(rows, numbers, origins, lacking, given.rules)
-    kept = pc.invert(lacking)
-    return Collected(rows.filter(kept), numbers.filter(kept), deletes.filter(kept), rejected)
+    read = _read(loading, batch, given, mark, schema)
+    numbers = pa.array(range(len(read.rows)), pa.int64())
+    lacking = _keyless(read.rows, given.rules)
+    if lacking is None and read.unknown is None:
+        return Collected(read.rows, numbers, read.deletes, None)
+    parts = []
+    kept = pa.repeat(pa.scalar(True), len(read.rows))
+    if read.unknown is not None:
+        kept = pc.is_null(read.unknown)
+        parts.append(_unknown(read.unknown, read.origins, numbers))
+    if lacking is not None:
+        parts.append(_rejected(read.rows, numbers, read.origins, pc.and_(kept, lacking), given.rules))
+        kept = pc.and_(kept, pc.invert(lacking))
+    rejected = pa.concat_tables(parts)
+    return Collected(read.rows.filter(kept), numbers.filter(kept), read.deletes.filter(kept), rejected)
 
 
-def _rows(
-    loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema
-) -> tuple[pa.Table, pa.Array, pa.Array]:
-    """Return the fitted rows in the order of arrival, which of them are deletes, and their origins."""
+@dataclass(frozen=True)
+class _Read:
+    """The fitted rows in the order of arrival."""
+
+    rows: pa.Table
+    deletes: pa.Array
+    """Which rows are deletes."""
+    origins: pa.Array
+    unknown: pa.Array | None = None
+    """Reason and payload of rows that carry columns which the table lacks; None when there are none."""
+
+
+def _read(loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema) -> _Read:
     names = [column.name for column in batch.columns]
     wanted = pa.schema([schema.arrow.field(name).with_nullable(True) for name in names])
     if batch.arrow is not None and mark.when is None:
         fitted = _as(batch.arrow, wanted)
         if fitted is not None:
-            return fitted, _marked(fitted, mark), pa.nulls(len(fitted), pa.string())
+            return _Read(fitted, _marked(fitted, mark), pa.nulls(len(fitted), pa.string()))
     engine, pipeline = loading.engine, loading.pipeline
     frame = incoming(batch.frame(), batch.columns, given.rules, mark)
     if not batch.bytes and pipeline.lane == "auto":
@@ -79,7 +96,11 @@ def _rows(
         raise BadRows(loading.name, len(bad), len(found), examples)
     found = found.sort_by([(name, "ascending") for name in ARRIVAL])
     rows = found.select(names).cast(wanted)
-    return rows, found.column(DELETED).combine_chunks(), found.column(ORIGIN).combine_chunks()
+    deletes, origins = (found.column(name).combine_chunks() for name in (DELETED, ORIGIN))
+    unknown = found.column(UNKNOWN).combine_chunks() if UNKNOWN in found.column_names else None
+    if unknown is not None and unknown.null_count == len(unknown):
+        unknown = None
+    return _Read(rows, deletes, origins, unknown)
 
 
 def _marked(rows: pa.Table, mark: DeleteMark) -> pa.Array:
@@ -144,5 +165,20 @@ def _rejected(
             "rules": pa.array([[NO_KEY]] * len(bad), pa.list_(pa.string())),
             "reason": pa.array(reasons, pa.string()),
             "payload": pa.array(payloads, pa.string()),
+        }
+    )
+
+
+def _unknown(unknown: pa.Array, origins: pa.Array, numbers: pa.Array) -> pa.Table:
+    """Return the rows that carry columns which the table lacks, as the quarantine keeps them."""
+    which = pc.is_valid(unknown)
+    told = unknown.filter(which)
+    return pa.table(
+        {
+            "row": numbers.filter(which),
+            "origin": origins.filter(which),
+            "rules": pa.array([[NEW_COLUMN]] * len(told), pa.list_(pa.string())),
+            "reason": told.field("reason").cast(pa.string()),
+            "payload": told.field("payload").cast(pa.string()),
         }
     )

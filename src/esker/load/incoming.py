@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from esker.contracts.check import BAD, fit
 from esker.load.diff import KeyRules
+from esker.load.unknown import UNKNOWN, forgiven
 from esker.project.types import Column, quoted
 from esker.sources import MALFORMED, ORIGIN
 
@@ -34,7 +35,7 @@ class DeleteMark:
 
 
 def incoming(frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mark: DeleteMark) -> DataFrame:
-    """Return a source's rows fitted to the table's columns, with DELETED, ARRIVAL and BAD.
+    """Return a source's rows fitted to the table's columns, with DELETED, ARRIVAL, BAD, and UNKNOWN if any.
 
     A row without a key is no error here: it goes to the quarantine later.
     """
@@ -47,11 +48,12 @@ def incoming(frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mar
         arrived = arrived.withColumn(ORIGIN, F.lit(None).cast("string"))
     keys = {name.lower() for name in rules.key}
     relaxed = tuple(Column(c.name, c.type, c.required and c.name.lower() not in keys, c.doc) for c in columns)
-    keep = ARRIVAL if mark.beside is None else (*ARRIVAL, mark.beside)
+    beside = (mark.beside, UNKNOWN if UNKNOWN in frame.columns else None)
+    keep = (*ARRIVAL, *(name for name in beside if name is not None))
     fitted = fit(arrived, relaxed, malformed=MALFORMED, origin=ORIGIN, keep=keep)
     if BAD not in fitted.columns:
         fitted = fitted.withColumn(BAD, F.lit(None).cast("string"))
-    whole = fitted.withColumn(DELETED, _deleted(columns, mark))
+    whole = forgiven(fitted).withColumn(DELETED, _deleted(columns, mark))
     return whole if mark.beside is None else whole.drop(mark.beside)
 
 

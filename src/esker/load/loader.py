@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
+from pyspark.sql import DataFrame
+
+from esker.contracts.evolution import Added, Differences, with_changes
 from esker.engine.iceberg.stage import StagedFiles
 from esker.errors import EskerError, Held, LogAhead, LogGap, SideTableForeign
 from esker.events import Listener, Progressed, Reached, Step
@@ -17,6 +20,7 @@ from esker.load.batch import Batch, Loading
 from esker.load.counts import RowCounts
 from esker.load.guards import Approved, Guards
 from esker.load.publish import Change, Published, Publisher
+from esker.load.unknown import with_unknown
 from esker.project.types import Column
 from esker.sources import Reader, Slice
 
@@ -57,19 +61,31 @@ class Loader:
         sent: tuple[str, ...],
         planned: LedgerEntry | None,
         approved: Approved,
+        unknown: Added = (),
     ) -> Loaded:
-        """Read, check, stage, record and publish one slice. Raises Held for what nobody has `approved`."""
+        """Read, check, stage, record and publish one slice. Raises Held for what nobody has `approved`.
+
+        Rows that carry `unknown` columns go to the quarantine.
+        """
+        read = with_changes(columns, Differences(unknown, (), ()))
+        paths = [(*path, column.name) for path, column in unknown]
+
+        def frame() -> DataFrame:
+            rows = self.source.read(piece, read)
+            return with_unknown(rows, paths) if paths else rows
+
         batch = Batch(
             id=f"{self.publisher.run}-{piece.id}",
             slice=piece.id,
-            frame=lambda: self.source.read(piece, columns),
-            arrow=self.source.arrow(piece, columns),
+            frame=frame,
+            arrow=None if paths else self.source.arrow(piece, columns),
             columns=columns,
             sent=sent,
             bytes=piece.bytes,
             progress=self._progress(piece.bytes),
             guards=self._guards(piece, approved),
             command=piece.command,
+            has_unknown=bool(paths),
         )
         self._reached(Step.READ, piece.summary)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from esker.contracts.evolution import Differences, compare, find, with_changes
+from esker.contracts.evolution import Added, Differences, compare, find, with_changes
 from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, Table, TableId
 from esker.errors import ColumnsFrozen, TypeConflict, UnsuitableKey
 from esker.ledger.change_log import log_columns
@@ -34,6 +34,8 @@ class Altered:
     changes: tuple[TableChange, ...]
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
+    unknown: Added = ()
+    """Columns that are sent and not added: rows that carry them are to be left out."""
 
 
 def creation(pipeline: Pipeline, table: TableId, sent: Sent) -> Altered:
@@ -79,6 +81,11 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
         left = ", ".join(".".join((*path, column.name)) for path, column in found.added)
         notes = (f"columns that the table lacks are left out: {left}",)
         found = replace(found, added=())
+    unknown: Added = ()
+    if pipeline.evolution == "discard_row" and found.added:
+        left = ", ".join(".".join((*path, column.name)) for path, column in found.added)
+        notes = (f"rows with columns that the table lacks go to the quarantine: {left}",)
+        unknown, found = found.added, replace(found, added=())
     if pipeline.evolution != "evolve" and (found.added or found.widened):
         names = [column.name for _, column in found.added] + [".".join(path) for path, _ in found.widened]
         raise ColumnsFrozen(str(present.id), names)
@@ -101,7 +108,7 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
         order = _sort_order(pipeline, columns)
         if order != _renamed_order(present.sort_fields, renamed):
             changes.append(Resort(present.id, order, is_frozen))
-    return Altered(tuple(changes), _required(pipeline, columns), notes)
+    return Altered(tuple(changes), _required(pipeline, columns), notes, unknown)
 
 
 def log_alterations(

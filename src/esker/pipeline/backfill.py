@@ -43,6 +43,9 @@ def _check(name: str, pipeline: Pipeline, span: Span) -> None:
         raise BackfillUnsuitable(
             name, "The range ends before it begins.", "--to is the first moment after it."
         )
+    if span.is_full and pipeline.evolution == "discard_row":
+        why = "Rows that evolution: discard_row leaves out would be taken for deleted ones."
+        raise BackfillUnsuitable(name, why, "Write another policy: evolve, freeze or discard_column.")
     if pipeline.mode in (_WHOLES if span.is_full else _RANGES):
         return
     if pipeline.mode in _WHOLES:

@@ -55,15 +55,6 @@ def open_loader(
     )
     is_whole = pipeline.mode in WHOLE or (span is not None and span.is_full)
     guards = Guards(name, str(publisher.table), pipeline, is_whole=is_whole, sizes=sizes)
-    if not pipeline.is_keyed:
-        plain: Mode = Append(loading) if pipeline.mode == "append" else Replace(loading)
-        return Loader(loading, plain, source, publisher, listen, guards)
-    if pipeline.changes:
-        log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
-        publisher.sides[LOG] = log.side
-        loading = replace(loading, log=log)
-    quarantine = quarantine_of(engine.project, publisher.table)
-    deletes = deletes_of(engine.project, publisher.table)
 
     def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
         if not exists(engine, table):
@@ -72,13 +63,20 @@ def open_loader(
         publisher.sides[kind.property] = side.side
         return side
 
-    loading = replace(
-        loading,
-        quarantine=lambda: opened(Quarantine, quarantine, QUARANTINE_COLUMNS),
-        memory=Memory(
-            known=lambda attempt: DeleteMemory.known(engine, publisher.table, attempt.properties),
-            open=lambda: opened(DeleteMemory, deletes, memory_columns(columns, pipeline)),
-            late=pipeline.late,
-        ),
+    quarantine = quarantine_of(engine.project, publisher.table)
+    loading = replace(loading, quarantine=lambda: opened(Quarantine, quarantine, QUARANTINE_COLUMNS))
+    if not pipeline.is_keyed:
+        plain: Mode = Append(loading) if pipeline.mode == "append" else Replace(loading)
+        return Loader(loading, plain, source, publisher, listen, guards)
+    if pipeline.changes:
+        log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
+        publisher.sides[LOG] = log.side
+        loading = replace(loading, log=log)
+    deletes = deletes_of(engine.project, publisher.table)
+    memory = Memory(
+        known=lambda attempt: DeleteMemory.known(engine, publisher.table, attempt.properties),
+        open=lambda: opened(DeleteMemory, deletes, memory_columns(columns, pipeline)),
+        late=pipeline.late,
     )
+    loading = replace(loading, memory=memory)
     return Loader(loading, Keyed(loading), source, publisher, listen, guards)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from esker.contracts.evolution import find
+from esker.contracts.evolution import Added, find
 from esker.contracts.inference import infer_columns
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import Table, TableId, find_table
@@ -43,6 +43,8 @@ class PipelinePlan:
     """The columns that the source sends."""
     entry: LedgerEntry | None
     notes: tuple[str, ...] = ()
+    unknown: Added = ()
+    """Columns that are sent and that the table does not get: rows that carry them go to the quarantine."""
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The table's properties, as they were when the plan was made."""
 
@@ -117,6 +119,7 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
         sent=tuple(column.name for column in sent.columns),
         entry=entry,
         notes=tuple(notes),
+        unknown=altered.unknown,
         properties=present.properties if present is not None else {},
     )
 

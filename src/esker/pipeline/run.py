@@ -233,7 +233,7 @@ class _Run:
         """Load a slice. One that trips a guard is written down, for a person to decide."""
         project = self.engine.project.state_key
         try:
-            loaded = loader.load(piece, plan.columns, plan.sent, entry, self.approved)
+            loaded = loader.load(piece, plan.columns, plan.sent, entry, self.approved, plan.unknown)
         except Held as error:
             if self.handed_over is not None:
                 # Nothing to write down: whoever handed the rows over has them, `esker approve` would not.

@@ -65,6 +65,8 @@ WHOLE: tuple[Mode, ...] = ("replace", "sync")
 """Modes whose batch is all that the source holds."""
 _DELETING: tuple[Mode, ...] = ("upsert", "delete_insert", "sync", "replace")
 """Modes whose batches can be told how many rows they may delete."""
+_ROW_BY_ROW: tuple[Mode, ...] = ("append", "upsert", "insert_only")
+"""Modes in which a row that is left out changes nothing for others."""
 _KEYED_ONLY = (
     "key",
     "order_by",
@@ -220,10 +222,11 @@ class Pipeline(Declaration):
     properties: Texts = Field(
         default_factory=dict, description="Further Iceberg table properties, set at creation."
     )
-    evolution: Literal["evolve", "freeze", "discard_column"] = Field(
+    evolution: Literal["evolve", "freeze", "discard_column", "discard_row"] = Field(
         "evolve",
         description="Columns that the source sends and the table lacks, or has with a narrower type: "
-        "`evolve` adds and widens them, `freeze` refuses the batch, `discard_column` leaves new ones out. "
+        "`evolve` adds and widens them, `freeze` refuses the batch, `discard_column` leaves new ones out, "
+        "`discard_row` puts rows that have a value in one into the quarantine. "
         "What is declared here is altered by `run` with `evolve`, else by `plan --apply`.",
     )
     drop_columns: list[str] = Field(
@@ -309,6 +312,12 @@ class Pipeline(Declaration):
         least, most = self.guard.min_rows, self.guard.max_rows
         if least is not None and most is not None and least > most:
             raise MistakeAt(("guard", "min_rows"), "min_rows is more than max_rows")
+        if self.evolution == "discard_row" and self.mode not in _ROW_BY_ROW:
+            raise MistakeAt(
+                ("evolution",),
+                f"in mode {self.mode} a row that is left out would be taken for one that is gone; "
+                f"discard_row is for {', '.join(_ROW_BY_ROW)}",
+            )
         if self.mode == "replace_partitions" and not self.partition_by:
             raise MistakeAt(("mode",), "mode replace_partitions needs partition_by:")
         if self.mode in KEYED and not self.key:

@@ -36,6 +36,7 @@ from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winne
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.publish import Change, Made
 from esker.load.row_hash import spark_hash
+from esker.load.unknown import NEW_COLUMN, UNKNOWN
 from esker.project.layout import SortField
 from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
@@ -61,7 +62,7 @@ class LargeBatch(Change):
         counted = self.rules.hashed(tuple(column.name for column in self.fields))
         self._hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.given.ids)
         self.rows = self._keep(self.frame.withColumn(HASH_COLUMN, self._hashed))
-        has_key = F.lit(True)
+        has_key = F.col(UNKNOWN).isNull() if UNKNOWN in self.frame.columns else F.lit(True)
         for name in self.rules.key:
             has_key = has_key & F.col(quoted(name)).isNotNull()
         first_key = F.col(quoted(self.rules.key[0]))
@@ -360,17 +361,25 @@ class LargeBatch(Change):
         return rows
 
     def _rejected(self) -> DataFrame:
-        """Return the rows without a key, as the quarantine keeps them."""
+        """Return the rows that cannot be loaded, as the quarantine keeps them."""
         names = [quoted(column.name) for column in self.fields]
         missing = F.concat_ws(
             ", ", *(F.when(F.col(quoted(name)).isNull(), F.lit(f'"{name}"')) for name in self.rules.key)
         )
+        reason = F.concat(F.lit("the key column "), missing, F.lit(" has no value"))
+        payload = F.to_json(F.struct(*names), {"ignoreNullFields": "false"})
+        rule = F.lit(NO_KEY)
+        if UNKNOWN in self.frame.columns:
+            unknown = F.col(UNKNOWN)
+            reason = F.coalesce(unknown.getField("reason"), reason)
+            payload = F.coalesce(unknown.getField("payload"), payload)
+            rule = F.when(unknown.isNotNull(), NEW_COLUMN).otherwise(rule)
         rows = self.keyless_rows.select(
             F.col(SEQUENCE).alias("row"),
             F.col(ORIGIN).alias("origin"),
-            F.array(F.lit(NO_KEY)).alias("rules"),
-            F.concat(F.lit("the key column "), missing, F.lit(" has no value")).alias("reason"),
-            F.to_json(F.struct(*names), {"ignoreNullFields": "false"}).alias("payload"),
+            F.array(rule).alias("rules"),
+            reason.alias("reason"),
+            payload.alias("payload"),
         )
         return rows.coalesce(1)
 

@@ -1,0 +1,70 @@
+"""Rows that carry columns which the table lacks, told apart from the others (`evolution: discard_row`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from esker.contracts.check import BAD
+from esker.project.reserved import is_own
+from esker.project.types import quoted
+
+UNKNOWN = "_esker_unknown"
+"""Column of an incoming frame: reason and payload of a row with more than the table has, else null."""
+NEW_COLUMN = "column"
+"""The rule that such a row breaks."""
+
+Path = tuple[str, ...]
+
+
+def with_unknown(frame: DataFrame, paths: Sequence[Path]) -> DataFrame:
+    """Return a source's rows with UNKNOWN beside them, for columns that the table lacks."""
+    carried = [(".".join(path), _carries(frame, path)) for path in paths]
+    names = F.concat_ws(", ", *(F.when(is_there, F.lit(f'"{name}"')) for name, is_there in carried))
+    own = [F.col(quoted(name)) for name in frame.columns if not is_own(name)]
+    told = F.struct(
+        # Null where nothing is told: Arrow takes no struct that is null and has a field that never is.
+        F.when(names != "", F.concat(F.lit("the table lacks the column "), names)).alias("reason"),
+        F.to_json(F.struct(*own)).alias("payload"),
+    )
+    return frame.withColumn(UNKNOWN, F.when(names != "", told))
+
+
+def forgiven(fitted: DataFrame) -> DataFrame:
+    """Return fitted rows; what is wrong with one that is left out anyway does not count."""
+    if UNKNOWN not in fitted.columns or BAD not in fitted.columns:
+        return fitted
+    return fitted.withColumn(BAD, F.when(F.col(UNKNOWN).isNull(), F.col(BAD)))
+
+
+def _carries(frame: DataFrame, path: Path) -> Expression:
+    """Return whether a row has a value at a path. A column that is there and empty carries nothing."""
+    name = next((name for name in frame.columns if name.lower() == path[0].lower()), None)
+    if name is None:
+        return F.lit(False)
+    return _is_there(F.col(quoted(name)), frame.schema[name].dataType, path[1:])
+
+
+def _is_there(value: Expression, kind: DataType, path: Path) -> Expression:
+    if not path:
+        return value.isNotNull()
+    match kind:
+        case StructType():
+            field = next((f for f in kind.fields if f.name.lower() == path[0].lower()), None)
+            if field is None:
+                return F.lit(False)
+            return F.coalesce(_is_there(value.getField(field.name), field.dataType, path[1:]), F.lit(False))
+        case ArrayType():
+            return F.coalesce(
+                F.exists(value, lambda item: _is_there(item, kind.elementType, path[1:])), F.lit(False)
+            )
+        case MapType():
+            items = F.map_values(value)
+            return F.coalesce(
+                F.exists(items, lambda item: _is_there(item, kind.valueType, path[1:])), F.lit(False)
+            )
+    return F.lit(False)
