@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -57,3 +60,22 @@ def arrow_schema_as_spark(schema: pa.Schema) -> dict[str, Any]:
 def arrow_schema(schema: dict[str, Any]) -> pa.Schema:
     """Return Spark's schema, given as its JSON value, as an Arrow schema (from the same module)."""
     return to_arrow_schema(StructType.fromJson(schema))
+
+
+def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
+    """Return a plan of Spark's parser as a frame (its class is elsewhere before 4.0)."""
+    session: Any = spark
+    dataset = session.sparkContext._jvm.org.apache.spark.sql.classic.Dataset
+    return ClassicFrame(dataset.ofRows(session._jsparkSession, plan), session)
+
+
+def column_of(spark: SparkSession, expression: Any) -> Column:
+    """Return an expression of Spark's parser as a column (Spark ≥ 4.0)."""
+    context: Any = spark.sparkContext
+    return ClassicColumn(context._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def silence_queries() -> None:
+    """Keep PySpark from printing failed queries (Spark ≥ 4.0): people get them as errors of ours."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True

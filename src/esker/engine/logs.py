@@ -6,8 +6,6 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pyspark.logger import PySparkLogger
-
 from esker.errors import LogNotWritable
 
 _KEPT = 20
@@ -42,9 +40,3 @@ def log4j_settings(log: Path) -> Path:
     path = log.with_suffix(".properties")
     path.write_text(_LOG4J.format(file=log))
     return path
-
-
-def silence_queries() -> None:
-    """Keep PySpark from printing failed queries to standard error: people get them as errors of ours."""
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).disabled = True

@@ -20,11 +20,12 @@ from pyspark.sql import SparkSession
 
 from esker.engine.catalogs import Binding, bind
 from esker.engine.cluster import check_cluster
+from esker.engine.compat import silence_queries
 from esker.engine.failures import explain, explained
 from esker.engine.gateway import launch, stop
 from esker.engine.iceberg.handles import Handles
 from esker.engine.jars import provide_jars
-from esker.engine.logs import log4j_settings, new_log, silence_queries
+from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
 from esker.errors import (

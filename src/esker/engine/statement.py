@@ -13,10 +13,9 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.types import DataType, MapType
 
+from esker.engine.compat import column_of, frame_of
 from esker.engine.session import Engine
 from esker.project.types import quoted
 
@@ -108,8 +107,7 @@ class RowsOf:
     """Takes a statement that writes rows apart."""
 
     def __init__(self, engine: Engine, statement: Parsed, target: Target, mark: str) -> None:
-        self._spark: Any = engine.spark
-        self._jvm: Any = engine.spark.sparkContext._jvm
+        self._spark = engine.spark
         self._plan, self._target, self._mark = statement.plan, target, mark
         self._names = {name.lower(): name for name, _ in target.columns}
         self._is_key_assigned = False
@@ -187,9 +185,7 @@ class RowsOf:
         )
         source = self._frame(plan.sourceTable())
         sent = {name.lower(): f"_esker_s{index}" for index, name in enumerate(source.columns)}
-        copies = source.toDF(*sent.values())  # raises where the source has a column twice
         source = source.select("*", *(source[name].alias(sent[name.lower()]) for name in source.columns))
-        del copies
         on = self._column(plan.mergeCondition())
         parts: list[DataFrame] = []
         moved = ambiguous = None
@@ -261,7 +257,7 @@ class RowsOf:
 
     def _rows(self) -> DataFrame:
         """Return the table's rows, under the names by which the statement knows them."""
-        rows: DataFrame = self._spark.read.table(self._target.table)
+        rows = self._spark.read.table(self._target.table)
         if self._alias is not None:
             rows = rows.alias(self._alias)
         return rows.filter(self._target.live) if self._target.live else rows
@@ -302,12 +298,10 @@ class RowsOf:
         )
 
     def _frame(self, plan: Any) -> DataFrame:
-        dataset = self._jvm.org.apache.spark.sql.classic.Dataset
-        return ClassicFrame(dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
+        return frame_of(self._spark, plan)
 
     def _column(self, expression: Any) -> Column:
-        utils = self._jvm.org.apache.spark.sql.classic.ExpressionUtils
-        return ClassicColumn(utils.column(expression))
+        return column_of(self._spark, expression)
 
 
 def _kind(node: Any) -> str:

@@ -34,7 +34,6 @@ from esker.pipeline.plan import open_reader
 from esker.pipeline.table_changes import MapNames, TableChange, UpgradeTable
 from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
-from esker.project.pipelines import KEYED
 from esker.project.sources import FilesSource
 from esker.project.types import Column, quoted
 from esker.sources import Sent, reader
@@ -117,7 +116,7 @@ def plan_adoption(engine: Engine, table: TableId, pattern: str | None = None) ->
             )
         _check_files(pipeline, present, attempt, files, rewound=rewound)
     changes = altered.changes
-    if pipeline.mode in KEYED:
+    if pipeline.is_keyed:
         check_key(pipeline, altered.columns)
         if present is not None and present.format_version < 2:
             changes = (UpgradeTable(table, 2), *changes)
@@ -219,7 +218,7 @@ def _check_files(
     if attempt is None:
         return
     head = read_head(attempt.properties)
-    if pipeline.mode in KEYED and head is not None and (head.changeset or rewound):
+    if pipeline.is_keyed and head is not None and (head.changeset or rewound):
         raise AdoptionRefused(
             table,
             "Its change log has begun: rows that came in as files would be missing there.",
@@ -251,7 +250,7 @@ def _census(
             read = engine.spark.read.option("mergeSchema", "true").parquet(*paths)
             parts.append(read.select(*(_column(read, name) for name in keys)))
         rows = reduce(DataFrame.unionAll, parts)
-        if not keys or pipeline.mode not in KEYED:
+        if not keys or not pipeline.is_keyed:
             return Census(rows.count())
         lacking = reduce(Expression.__or__, (F.col(quoted(name)).isNull() for name in keys))
         counted = rows.groupBy(*(quoted(name) for name in keys)).count().withColumn("lacks", lacking)
@@ -296,7 +295,7 @@ def _notes(
 
 def _log(engine: Engine, pipeline: Pipeline, table: TableId) -> tuple[SideTable | None, int]:
     """Return the change log, which is there by now, and the last changeset in it."""
-    if pipeline.mode not in KEYED or not pipeline.changes:
+    if not pipeline.is_keyed or not pipeline.changes:
         return None, 0
     log = ChangeLog.of(engine, log_of(engine.project, table))
     return log.side, look_at(log.side, log.opened)

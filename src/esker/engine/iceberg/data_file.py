@@ -33,6 +33,11 @@ class DataFile(Protocol):
     def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
         """Return columns of row groups, in the order of the file."""
 
+    def iter_batches(
+        self, batch_size: int, row_groups: list[int], columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield columns of row groups in parts, in the order of the file."""
+
 
 @contextmanager
 def opened(store: Store, file: FileEntry) -> Iterator[DataFile]:
@@ -67,6 +72,12 @@ class _RemoteFile:
 
     def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
         return self.fragment.subset(row_group_ids=groups).to_table(columns=columns)
+
+    def iter_batches(
+        self, batch_size: int, row_groups: list[int], columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        part = self.fragment.subset(row_group_ids=row_groups)
+        yield from part.to_batches(columns=columns, batch_size=batch_size)
 
 
 @lru_cache(maxsize=256)

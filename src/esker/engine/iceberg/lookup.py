@@ -8,7 +8,7 @@ whose columns were renamed or widened are read right.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -30,6 +30,8 @@ _WHOLE = ThreadPoolExecutor(4, thread_name_prefix="esker-rows")
 _BESIDE = ThreadPoolExecutor(16, thread_name_prefix="esker-deletes")
 _ALL_DIGITS = Context(prec=38)
 """Python rounds to 28 digits unless told otherwise."""
+_PART = 16_384
+"""So many rows of a row group are looked through at a time, where whole rows are read."""
 _EXACT_KEYS = 20_000
 """Up to so many keys, each is compared with the bounds; beyond, only the lowest and the highest."""
 
@@ -126,11 +128,30 @@ def _rows_at(
             count = parquet.metadata.row_group(group).num_rows
             here = positions & BitMap64(range(start, start + count))
             if here:
-                # Group by group: what is not wanted of one is gone before the next one is read.
-                rows = _read(parquet, [group], schema, names)
-                parts.append(rows.take(pa.array([position - start for position in here], pa.int64())))
+                wanted = [position - start for position in here]
+                parts += _pick(parquet, group, wanted, _stored_names(parquet, schema, names), schema)
             start += count
     return pa.concat_tables(parts)
+
+
+def _pick(
+    parquet: DataFile,
+    group: int,
+    wanted: list[int],
+    stored: Mapping[str, str | None],
+    schema: FieldSchema,
+) -> Iterator[pa.Table]:
+    """Yield rows of a group by their places in it; only a part of the group is in memory at a time."""
+    present = [name for name in stored.values() if name is not None]
+    first = passed = 0
+    for batch in parquet.iter_batches(_PART, [group], present or None):
+        last = bisect_left(wanted, passed + len(batch), first)
+        if first < last:
+            places = pa.array([place - passed for place in wanted[first:last]], pa.int64())
+            yield _as_now(pa.Table.from_batches([batch]).take(places), stored, schema)
+        first, passed = last, passed + len(batch)
+        if first == len(wanted):
+            return
 
 
 def _look_into(
@@ -205,9 +226,13 @@ def _leaf(parquet: DataFile, schema: FieldSchema, name: str) -> int | None:
 
 def _read(parquet: DataFile, groups: list[int], schema: FieldSchema, names: Sequence[str]) -> pa.Table:
     """Read columns by field id, as the table's types now; a column that the file lacks is null."""
-    stored = {name: _stored_name(parquet.schema_arrow, schema, name) for name in names}
+    stored = _stored_names(parquet, schema, names)
     present = [name for name in stored.values() if name is not None]
-    read = parquet.read_row_groups(groups, present or None)
+    return _as_now(parquet.read_row_groups(groups, present or None), stored, schema)
+
+
+def _as_now(read: pa.Table, stored: Mapping[str, str | None], schema: FieldSchema) -> pa.Table:
+    """Return rows of a file as the table's types now. `stored` has the file's names of the columns."""
     columns = []
     for name, source in stored.items():
         field = schema.arrow.field(name)
@@ -219,6 +244,11 @@ def _read(parquet: DataFile, groups: list[int], schema: FieldSchema, names: Sequ
                 column = pa.chunked_array([conform(part, field.type) for part in column.chunks], field.type)
             columns.append(column.cast(field.type))
     return pa.table(columns, names=list(stored))
+
+
+def _stored_names(parquet: DataFile, schema: FieldSchema, names: Sequence[str]) -> dict[str, str | None]:
+    """Return the names that columns have in a file; None for those that it lacks."""
+    return {name: _stored_name(parquet.schema_arrow, schema, name) for name in names}
 
 
 def _stored_name(stored: pa.Schema, schema: FieldSchema, name: str) -> str | None:

@@ -31,8 +31,8 @@ from esker.project.secrets import masked
 from esker.project.types import quoted
 from esker.sources.statement import MARK, StatementRows
 
-_BY_KEY = ("upsert", "insert_only", "sync")
-"""Modes whose tables hold one row of each key, which a statement can change."""
+_ONE_ROW = ("upsert", "insert_only", "sync", "replace")
+"""Modes whose tables hold one row of each key, if they have one: a statement can change it."""
 _SECRET = re.compile(r"secret|password|token|credential|access.?key", re.IGNORECASE)
 _PLACE = re.compile(r"\bline (\d+),? pos (\d+)\b")
 
@@ -118,13 +118,12 @@ class Session:
 
     def _write(self, statement: Statement, parsed: Parsed, target: Managed) -> RunResult:
         pipeline = self.project.pipeline(target.pipeline)
-        if pipeline.mode not in _BY_KEY and not (
-            pipeline.mode == "append" and parsed.kind == "InsertIntoStatement"
-        ):
+        is_append = pipeline.mode == "append" and parsed.kind == "InsertIntoStatement"
+        if not is_append and not (pipeline.is_keyed and pipeline.mode in _ONE_ROW):
             raise SqlRefused(
                 f'{_VERBS[parsed.kind]} on table "{target.table}"',
-                f"The table is loaded with mode {pipeline.mode}: its rows have no key by which a change log "
-                "could tell of the change.",
+                f"The table is loaded with mode {pipeline.mode}, and no key names one row of it: the log "
+                "could not tell of the change.",
                 "Correct the rows in the source and load them again, or load them by key (mode: upsert).",
             )
         writing = _Writing(self.engine, statement, parsed, target)
@@ -186,7 +185,7 @@ class _Writing:
         columns = tuple((field.name, field.dataType) for field in stored if not is_own(field.name))
         marks = [name for name, _ in columns if name.lower() == pipeline.deleted_column.lower()]
         live = None
-        if pipeline.mode in _BY_KEY and pipeline.deletes == "soft" and marks:
+        if pipeline.keeps_deleted and marks:
             live = f"NOT coalesce({quoted(marks[0])}, false)"
         return Target(self.target.table.sql, columns, tuple(pipeline.key), live)
 
