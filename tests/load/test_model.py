@@ -144,6 +144,20 @@ class Model:
             self.rows[sent.key] = [arrived]
         return "unchanged"
 
+    def update(self, key: int, title: str) -> None:
+        """Do what `UPDATE … SET title` says, for a key of at most one row."""
+        for row in self.rows.get(key, []):
+            if not row.deleted and row.title != title:
+                self._put(key, replace(row, title=title))
+                self.changesets, self.gap = self.changesets + 1, 0
+
+    def delete(self, key: int) -> None:
+        """Do what `DELETE` says, for a key of at most one row."""
+        for row in list(self.rows.get(key, [])):
+            if not row.deleted:
+                self._bury(key, replace(row, deleted=True))
+                self.changesets, self.gap = self.changesets + 1, 0
+
     def _put(self, key: int, row: Stored) -> None:
         self.rows[key] = [row]
         self.logged[key] = row
@@ -268,6 +282,21 @@ class Histories(RuleBasedStateMachine):
             self.model.changesets += 1
             self.model.gap += 1
         self.model.rows = {key: list(copies) for key, copies in rows.items()}
+        self._check()
+
+    @rule(key=KEYS, title=st.sampled_from([None, "a", "b"]))
+    def write_by_sql(self, key: int, title: str | None) -> None:
+        """A person's statement: an update, or a delete where there is no title."""
+        if len(self.model.rows.get(key, [])) > 1:
+            return
+        if title is None:
+            run = self.works.project.sql(f"DELETE FROM shop.works WHERE id = {key}").run
+            self.model.delete(key)
+        else:
+            run = self.works.project.sql(f"UPDATE shop.works SET title = '{title}' WHERE id = {key}").run
+            self.model.update(key, title)
+        assert run is not None
+        assert run.changeset == self.model.changesets
         self._check()
 
     @rule(key=KEYS)
