@@ -208,6 +208,8 @@ def test_reading(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
         ("INSERT INTO shop.works VALUES (1, 'a', false, 1, 2)", "values"),
         ("EXECUTE IMMEDIATE 'DROP TABLE shop.works'", "Write it out"),
         ("SET spark.sql.ansi.enabled = false", "spark: conf:"),
+        ("CACHE TABLE shop.works", "a temporary view"),
+        ("CACHE TABLE kept AS SELECT * FROM shop.works", "a temporary view"),
         ("SET TIME ZONE 'Asia/Tokyo'", "spark: conf:"),
     ],
 )

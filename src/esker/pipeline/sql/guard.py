@@ -95,6 +95,9 @@ class Guard:
             raise SqlRefused(
                 "a change of settings", why, "Write settings below `spark: conf:` in the project file."
             )
+        if statement.kind.startswith("CacheTable"):
+            why = "Spark would go on reading the rows of this moment, in loads of the same process, too."
+            raise SqlRefused("a cache", why, "Make a table, or a temporary view.")
         self._check_namespace(statement)
         self._check_procedure(statement)
         managed = managed_tables(self.project)
@@ -183,5 +186,5 @@ _FOR_SIDES = ("expire_snapshots", "ancestors_of", "compute_table_stats")
 
 def _only_looks(statement: Parsed) -> bool:
     return statement.kind.startswith(("Describe", "Show")) or statement.kind in (
-        *("RefreshTable", "CacheTable", "UncacheTable", "ExplainCommand"),
+        *("RefreshTable", "UncacheTable", "ExplainCommand"),
     )
