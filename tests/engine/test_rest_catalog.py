@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from pyiceberg.catalog import load_catalog
 from typer.testing import CliRunner
 
 from esker.cli.main import app
 from esker.errors import CatalogUnreachable, StoreUnreachable
 from tests.folder import Folder
 from tests.load.works import LANES, Works
-from tests.servers.seaweedfs import KEY, SeaweedFS
+from tests.servers.seaweedfs import SeaweedFS
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
 
@@ -48,20 +47,12 @@ def test_rows_by_key_in_both_lanes(
     }
     assert works.ops(2) == {1: "update", 2: "delete", 7: "insert"}
 
-    catalog = load_catalog(
-        "lake",
-        type="rest",
-        uri=seaweedfs.uri,
-        warehouse=warehouse,
-        token=seaweedfs.token(),
-        **{
-            "s3.endpoint": seaweedfs.endpoint,
-            "s3.access-key-id": KEY,
-            "s3.secret-access-key": seaweedfs.secret,
-            "s3.region": "us-east-1",
-        },
+    read = (
+        seaweedfs.pyiceberg(warehouse)
+        .load_table("shop.works")
+        .scan(selected_fields=("id", "name"))
+        .to_arrow()
     )
-    read = catalog.load_table("shop.works").scan(selected_fields=("id", "name")).to_arrow()
     assert {row["id"]: row["name"] for row in read.to_pylist()} == {
         id: row["name"] for id, row in works.rows().items()
     }

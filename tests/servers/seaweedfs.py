@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyiceberg.catalog import Catalog, load_catalog
+
 from tests.needs import missing
 from tests.servers.ports import free_port, free_ports
 from tests.servers.waiting import wait_until
@@ -92,6 +94,22 @@ class SeaweedFS:
             "oauth2_server_uri": f"{self.uri}/v1/oauth/tokens",
         }
 
+    def pyiceberg(self, warehouse: str) -> Catalog:
+        """Return a warehouse as PyIceberg sees it."""
+        return load_catalog(
+            "lake",
+            type="rest",
+            uri=self.uri,
+            warehouse=warehouse,
+            token=self.token(),
+            **{
+                "s3.endpoint": self.endpoint,
+                "s3.access-key-id": KEY,
+                "s3.secret-access-key": self.secret,
+                "s3.region": "us-east-1",
+            },
+        )
+
     def token(self) -> str:
         """Return a token of the catalog's."""
         form = {"grant_type": "client_credentials", "client_id": KEY, "client_secret": self.secret}
@@ -116,7 +134,9 @@ def running_seaweedfs(store_address: str | None = None) -> Iterator[SeaweedFS]:
 
     `store_address` is where its catalog tells clients to find the store, whatever they believe.
     """
-    weed = _program()
+    weed = program()
+    if weed is None:
+        missing("SeaweedFS", "install it into .venv: make servers")
     folder = Path(tempfile.mkdtemp(prefix="esker-seaweedfs-"))
     names = ["s3.port", "s3.port.grpc", "s3.port.iceberg", "master.port", "master.port.grpc"]
     names += ["volume.port", "volume.port.grpc", "filer.port", "filer.port.grpc"]
@@ -176,9 +196,8 @@ def _port_with_another() -> int:
                 return port
 
 
-def _program() -> Path:
+def program() -> Path | None:
+    """Return the server's program, if it is installed."""
     beside = Path(sys.executable).parent / "weed"
     found = beside if beside.is_file() else shutil.which("weed")
-    if found is None:
-        missing("SeaweedFS", "install it into .venv: make servers")
-    return Path(found)
+    return Path(found) if found is not None else None
