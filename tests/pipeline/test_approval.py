@@ -131,14 +131,16 @@ def test_a_rejected_batch_is_left_behind(make_folder: MakeFolder) -> None:
     assert ids(folder) == list(range(11))
 
 
-def test_a_source_that_recovers_needs_nobody(make_folder: MakeFolder) -> None:
+@pytest.mark.parametrize("value", ["a", "b"])
+def test_a_source_that_recovers_needs_nobody(make_folder: MakeFolder, value: str) -> None:
     """The next complete snapshot takes the place of the one that was held."""
     folder = snapshots(make_folder)
     deliver(folder, [3])
     with pytest.raises(Held):
         folder.run()
-    deliver(folder, range(10), "b")
-    assert folder.run().rows.updated == 10
+    deliver(folder, range(10), value)
+    counts = folder.run().rows
+    assert (counts.updated, counts.unchanged) == ((10, 0) if value == "b" else (0, 10))
     assert held(folder) is None
 
 

@@ -99,10 +99,13 @@ def find_hold(state: State, project: str, pipeline: str) -> Hold | None:
     )
 
 
-def release(state: State, project: str, pipeline: str) -> None:
-    """Forget what a pipeline waited for."""
+def release(state: State, project: str, pipeline: str, *, backfill: bool) -> None:
+    """Forget the batch, or the backfill, that a pipeline waited for."""
+    of_run = holds.c.span == json.dumps(None)
     with state.begin() as connection:
-        connection.execute(holds.delete().where(_key(project, pipeline)))
+        connection.execute(
+            holds.delete().where(_key(project, pipeline) & (sa.not_(of_run) if backfill else of_run))
+        )
 
 
 def _key(project: str, pipeline: str) -> sa.ColumnElement[bool]:

@@ -38,7 +38,7 @@ def reject(project: Project, start: Start, state: State, name: str) -> Hold:
     """
     waiting = _waiting(project, state, name)
     if waiting.span is not None:
-        release(state, project.state_key, name)
+        release(state, project.state_key, name, backfill=True)
         return waiting
     table = table_of(project, project.pipeline(name))
     try:
@@ -48,13 +48,13 @@ def reject(project: Project, start: Start, state: State, name: str) -> Hold:
             source = open_reader(engine, name).fingerprint
             entry, _ = standing(engine, table, name, source)
             if not waiting.is_of(entry):
-                release(state, project.state_key, name)
+                release(state, project.state_key, name, backfill=False)
                 raise NoHold(name, "Something was published since the batch was held; it counts no longer.")
             attempt = Attempt(engine, table)
             publisher = Publisher(engine, table, name, source, new_run_id())
             skip = Skip((attempt.uuid, attempt.schema_id))
             publisher.publish(skip, entry, waiting.position, before_swap=lambda: None)
-            release(state, project.state_key, name)
+            release(state, project.state_key, name, backfill=False)
     except LeaseTaken as taken:
         raise PipelineBusy(name, taken.holder) from None
     return waiting

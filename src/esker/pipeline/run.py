@@ -251,10 +251,13 @@ class _Run:
                 span=self.span.as_json() if self.span else None,
             )
             raise
-        if loaded.published is not None and (self._is_normal or (self.span and self.approved)):
-            release(self.state, project, plan.pipeline)
-        # What was approved is the first batch: those behind it have been seen by nobody.
-        self.approved = {}
+        if self._is_normal or (self.span is not None and self.approved):
+            # Also when there was nothing to publish: the source has recovered.
+            release(self.state, project, plan.pipeline, backfill=self.span is not None)
+        if self.span is None:
+            # What was approved is the first batch: those behind it have been seen by nobody. A backfill
+            # begins anew each time, and meets what was shown wherever it lies.
+            self.approved = {}
         return loaded
 
     @property
