@@ -809,11 +809,13 @@ class ReservedName(ContractError):
 
     code = "ESK-CONTRACT-006"
 
-    def __init__(self, table: str, column: str, why: str) -> None:
+    def __init__(
+        self, table: str, column: str, why: str, remedy: str = "Rename the column in the source."
+    ) -> None:
         super().__init__(
             f'the source of table "{table}" sends a column "{column}"',
             reason=f"{why[0].upper()}{why[1:]}.",
-            remedy="Rename the column in the source.",
+            remedy=remedy,
         )
 
 
@@ -858,6 +860,20 @@ class UnsuitableData(ContractError):
 
 
 # --- publishing: exit status 5 -------------------------------------------------------------------
+
+
+class NoMoment(ContractError):
+    """Rows for a history do not tell when they became valid. Nothing was changed."""
+
+    code = "ESK-CONTRACT-009"
+
+    def __init__(self, pipeline: str) -> None:
+        super().__init__(
+            f'nothing tells when the rows for pipeline "{pipeline}" became valid',
+            reason="Versions begin at the moment that order_by names, or up to which the source was read; "
+            "rows that are handed over have no such moment, and a clock would tell another one in every run.",
+            remedy="Name the column that tells it, with order_by.",
+        )
 
 
 class LoadError(EskerError):

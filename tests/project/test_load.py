@@ -206,6 +206,12 @@ def test_a_wrong_value_is_refused_in_words(tmp_path: Path, change: tuple[str, st
         ),
         ("catalog: other", "6:5: pipelines.sales.catalog", '"other" is no connection'),
         ("mode: upsert", "6:5: pipelines.sales.mode", "mode upsert needs key:"),
+        ("versions: {valid_to: b}", "6:5: pipelines.sales.versions", "versions: is for mode scd2"),
+        (
+            "mode: scd2\n    key: [id]\n    columns: {valid_to: date}",
+            "6:5: pipelines.sales.mode",
+            'column "valid_to" is kept by mode scd2',
+        ),
         ("order_by: at", "6:5: pipelines.sales.order_by", "is for modes with a key (upsert, "),
         (
             "mode: delete_insert\n    key: [id]\n    order_by: at",

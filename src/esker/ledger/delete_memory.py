@@ -55,17 +55,20 @@ class DeleteMemory(OpenSide):
         drain(engine, table, properties)
         return cls.of(engine, side.id)
 
-    def recall(self, keys: Keys, since: datetime) -> pa.Table:
-        """Return the newest remembered order value of keys: columns `asked`, `forgotten`."""
-        found, _ = look_up(self.opened.files, self.opened.schema, keys, [ORDER, DELETED_AT])
+    def recall(self, keys: Keys, since: datetime, *, only_newest: bool) -> pa.Table:
+        """Return the remembered order values of keys, or the newest of each: columns `asked`, `forgotten`."""
+        located, _ = look_up(self.opened.files, self.opened.schema, keys, [ORDER, DELETED_AT])
         kind = self.opened.schema.arrow.field(ORDER).type
         parts = [
             hits.rows.append_column("asked", hits.asked.cast(pa.int64())).filter(
                 pc.greater_equal(hits.rows.column(DELETED_AT), pa.scalar(since, pa.timestamp("us", tz="UTC")))
             )
-            for hits in found
+            for hits in located
         ]
         if not parts:
             return pa.table({"asked": pa.array([], pa.int64()), "forgotten": pa.array([], kind)})
-        newest = pa.concat_tables(parts).group_by("asked").aggregate([(ORDER, "max")])
+        found = pa.concat_tables(parts)
+        if not only_newest:
+            return found.select(["asked", ORDER]).rename_columns(["asked", "forgotten"])
+        newest = found.group_by("asked").aggregate([(ORDER, "max")])
         return newest.rename_columns({f"{ORDER}_max": "forgotten"}).select(["asked", "forgotten"])

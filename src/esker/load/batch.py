@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 
 import duckdb
@@ -59,6 +60,8 @@ class Batch:
     """The columns that the source sends."""
     bytes: int
     progress: Callable[[int, int], None]
+    until: datetime | None
+    """The moment up to which the source was read, if it has one."""
     guards: Guards
     has_unknown: bool = False
     """Rows may carry columns that the table lacks: UNKNOWN stands beside them."""

@@ -15,7 +15,7 @@ from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.progress import watched
 from esker.errors import BadRows
 from esker.load.batch import Batch, Loading
-from esker.load.comparison import NO_KEY, Comparison
+from esker.load.comparison import NO_KEY, NO_ORDER, Comparison
 from esker.load.diff import KeyRules
 from esker.load.incoming import ARRIVAL, DELETED, DeleteMark, incoming
 from esker.load.unknown import NEW_COLUMN, UNKNOWN
@@ -45,7 +45,7 @@ def collect(
     """Bring a batch's rows here, or raise BadRows. Of a batch of unknown size, only what may be small."""
     read = _read(loading, batch, given, mark, schema)
     numbers = pa.array(range(len(read.rows)), pa.int64())
-    lacking = _keyless(read.rows, given.rules)
+    lacking = _keyless(read.rows, read.deletes, given.rules)
     if lacking is None and read.unknown is None:
         return Collected(read.rows, numbers, read.deletes, None)
     parts = []
@@ -109,15 +109,19 @@ def _marked(rows: pa.Table, mark: DeleteMark) -> pa.Array:
     return rows.column(mark.column).cast(pa.bool_()).fill_null(False).combine_chunks()
 
 
-def _keyless(rows: pa.Table, rules: KeyRules) -> pa.Array | None:
-    """Return which rows lack a part of their key; None when none does."""
+def _keyless(rows: pa.Table, deletes: pa.Array, rules: KeyRules) -> pa.Array | None:
+    """Return which rows lack a part of their key, or the moment of a version; None when none does."""
     lacking = None
+    if rules.dates is not None and rows.column(rules.dates).null_count:
+        lacking = pc.and_(pc.is_null(rows.column(rules.dates)), pc.invert(deletes))
     for name in rules.key:
         column = rows.column(name)
         if column.null_count:
             here = pc.is_null(column)
             lacking = here if lacking is None else pc.or_(lacking, here)
-    return lacking.combine_chunks() if lacking is not None else None
+    if lacking is None or not pc.any(lacking).as_py():
+        return None
+    return lacking.combine_chunks() if isinstance(lacking, pa.ChunkedArray) else lacking
 
 
 def _as(rows: pa.Table, wanted: pa.Schema) -> pa.Table | None:
@@ -153,16 +157,19 @@ def _rejected(
     rows: pa.Table, numbers: pa.Array, origins: pa.Array, which: pa.Array, rules: KeyRules
 ) -> pa.Table:
     bad = rows.filter(which)
-    reasons = []
-    for row in bad.select(list(rules.key)).to_pylist():
-        missing = ", ".join(f'"{name}"' for name, value in row.items() if value is None)
-        reasons.append(f"the key column {missing} has no value")
+    reasons, broken = [], []
+    for row in bad.select([*rules.key, *([rules.dates] if rules.dates else [])]).to_pylist():
+        missing = [name for name in rules.key if row[name] is None]
+        role = NO_KEY if missing else NO_ORDER
+        columns = ", ".join(f'"{name}"' for name in missing or [rules.dates or ""])
+        broken.append([role])
+        reasons.append(f"the {role} column {columns} has no value")
     payloads = [json.dumps(row, default=str, ensure_ascii=False) for row in bad.to_pylist()]
     return pa.table(
         {
             "row": numbers.filter(which),
             "origin": origins.filter(which),
-            "rules": pa.array([[NO_KEY]] * len(bad), pa.list_(pa.string())),
+            "rules": pa.array(broken, pa.list_(pa.string())),
             "reason": pa.array(reasons, pa.string()),
             "payload": pa.array(payloads, pa.string()),
         }

@@ -32,6 +32,8 @@ _Rows = TypeVar("_Rows", pa.Table, DataFrame)
 
 NO_KEY = "key"
 """The rule that a row without a key breaks."""
+NO_ORDER = "order_by"
+"""The rule that a version breaks which does not tell when it began."""
 
 
 @dataclass(frozen=True)

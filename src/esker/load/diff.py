@@ -7,6 +7,7 @@ row's content takes no part in it: key, order value, hash and the mark of a dele
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
 Outcome = Literal[
@@ -23,6 +24,21 @@ REPLACED: tuple[Outcome, ...] = ("update", "undelete", "touch", *GONE)
 """Outcomes that take the stored row away, or put another one in its place."""
 
 _NEWER = "coalesce(eff > s_order, eff IS NOT NULL AND s_order IS NULL)"
+
+
+@dataclass(frozen=True)
+class VersionColumns:
+    """The columns that tell when a version of a row was valid."""
+
+    valid_from: str
+    valid_to: str
+    is_current: str
+    moment: datetime | None = None
+    """When all versions of a batch began; None where each row tells it by its order value."""
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.valid_from, self.valid_to, self.is_current
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,8 @@ class KeyRules:
     """A batch is all that there is: stored keys that it lacks are deleted."""
     swaps: bool = False
     """A key may have several rows; those of a batch take the place of all that are stored."""
+    versions: VersionColumns | None = None
+    """A key has a row for each version that it ever had."""
     is_command: bool = False
     """A person wrote the rows by a statement: they are taken as they are, whatever their order value."""
     stored_wins: bool = False
@@ -51,7 +69,17 @@ class KeyRules:
     @property
     def is_unique(self) -> bool:
         """A key has one row in the table."""
-        return not self.swaps
+        return not self.swaps and self.versions is None
+
+    @property
+    def dates(self) -> str | None:
+        """The column that tells when a version began: no row can do without."""
+        return self.order_by if self.versions is not None else None
+
+    @property
+    def order_column(self) -> str | None:
+        """The column of the table that tells which row is newer."""
+        return self.versions.valid_from if self.versions is not None else self.order_by
 
     def of_command(self) -> KeyRules:
         """Return the rules for rows of a statement on the same table."""
@@ -61,6 +89,7 @@ class KeyRules:
         """Return the columns whose content counts."""
         out = {name.lower() for name in self.ignored}
         out |= {name.lower() for name in (self.order_by, self.deleted_column) if name}
+        out |= {name.lower() for name in self.versions.names} if self.versions is not None else set()
         return tuple(name for name in columns if name.lower() not in out)
 
 

@@ -17,18 +17,20 @@ remember          the row is a delete that nothing in the table will tell of
 
 from __future__ import annotations
 
-from esker.load.delete_insert import delete_insert_sql
+from esker.load.delete_insert import delete_insert_steps
 from esker.load.diff import KeyRules
+from esker.load.history import history_steps
+from esker.load.steps import Steps
 
 
-def edits_sql(rules: KeyRules, incoming: str, stored: str, forgotten: str, arrival: tuple[str, ...]) -> str:
-    """Return a query for the edits of a batch.
+def edit_steps(rules: KeyRules, arrival: tuple[str, ...]) -> Steps:
+    """Return the queries of a comparison; the last one gives the edits of a batch.
 
-    `incoming` has columns `place`, `k` (a number for the key: the lowest place that has it), `ord`, `del`,
-    `hash` and those of `arrival`. `stored` has `winner` (the number of the key), `file`, `pos`, `s_hash`,
-    `s_order`, `s_to`. `forgotten` has the order value of a remembered delete of `asked`, a key.
+    They see `incoming` with columns `place`, `k` (a number for the key: the lowest place that has it), `ord`,
+    `del`, `hash` and those of `arrival`; `stored` with `winner` (the number of the key), `file`, `pos`,
+    `s_hash`, `s_order`, `s_to`; `forgotten` with the order value of a remembered delete of `asked`, a key.
     """
-    return delete_insert_sql(incoming, stored)
+    return history_steps(arrival) if rules.versions is not None else delete_insert_steps()
 
 
 def numbered_sql(rules: KeyRules, incoming: str) -> str:

@@ -21,9 +21,24 @@ def keyed_columns(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Colu
     )
     if pipeline.keeps_deleted and find(columns, pipeline.deleted_column) is None:
         whole += (Column(pipeline.deleted_column, Plain("boolean"), doc="The row was deleted in the source"),)
+    whole += tuple(c for c in version_columns(pipeline, columns) if find(columns, c.name) is None)
     if find(columns, HASH_COLUMN) is None:
         whole += (Column(HASH_COLUMN, Plain("bigint"), doc="Tells whether the row's content changed"),)
     return whole
+
+
+def version_columns(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the columns in which mode `scd2` keeps when a version was valid: moments as in `order_by`."""
+    if pipeline.mode != "scd2":
+        return ()
+    order = find(columns, pipeline.order_by) if pipeline.order_by is not None else None
+    kind = order.type if order is not None else Plain("timestamp")
+    valid_from, valid_to, is_current = pipeline.versions.names
+    return (
+        Column(valid_from, kind, doc="When this version began"),
+        Column(valid_to, kind, doc="When the next one began, or the row was deleted"),
+        Column(is_current, Plain("boolean"), doc="This version is valid now"),
+    )
 
 
 def check_key(pipeline: Pipeline, columns: tuple[Column, ...]) -> None:

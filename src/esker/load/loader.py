@@ -83,6 +83,7 @@ class Loader:
             sent=sent,
             bytes=piece.bytes,
             progress=self._progress(piece.bytes),
+            until=piece.until,
             guards=self._guards(piece, approved),
             command=piece.command,
             has_unknown=bool(paths),

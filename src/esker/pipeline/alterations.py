@@ -8,7 +8,7 @@ from esker.contracts.evolution import Added, Differences, compare, find, with_ch
 from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, Table, TableId
 from esker.errors import ColumnsFrozen, TypeConflict, UnsuitableKey
 from esker.ledger.change_log import log_columns
-from esker.load.keys import keyed_columns
+from esker.load.keys import keyed_columns, version_columns
 from esker.pipeline.table_changes import (
     AddColumns,
     CreateTable,
@@ -94,10 +94,14 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
     if pipeline.is_keyed:
         own = tuple(c for c in keyed_columns(pipeline, columns) if find(columns, c.name) is None)
     columns = (*columns, *own)
+    # Where order_by was widened, the moments of versions are, too.
+    moments = compare(columns, version_columns(pipeline, columns), is_text=False)
+    _check_conflicts(present.id, moments)
+    columns = with_changes(columns, moments)
     added = (*declared.added, *found.added, *(((), column) for column in own))
     if added:
         changes.append(AddColumns(present.id, added, is_frozen))
-    if widened := (*declared.widened, *found.widened):
+    if widened := (*declared.widened, *found.widened, *moments.widened):
         changes.append(WidenColumns(present.id, widened, is_frozen))
     if dropped := tuple(c.name for c in columns if _is_dropped(pipeline, c.name)):
         changes.append(DropColumns(present.id, dropped))

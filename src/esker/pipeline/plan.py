@@ -151,6 +151,13 @@ def _typed(
     for column in sent.columns:
         if why := why_reserved(column.name):
             raise ReservedName(pipeline.table, column.name, why)
+        if pipeline.mode == "scd2" and column.name.lower() in (n.lower() for n in pipeline.versions.names):
+            raise ReservedName(
+                pipeline.table,
+                column.name,
+                "mode scd2 keeps this column itself",
+                "Name another one in the project file, with versions:, or rename the column in the source.",
+            )
     if not sent.is_untyped:
         return replace(sent, columns=tuple(c for c in sent.columns if not _is_void(c)))
     known = (*pipeline.declared_columns(), *(present.columns if present else ()))

@@ -58,8 +58,10 @@ AnyColumn = Annotated[
 ]
 
 
-Mode = Literal["append", "replace", "replace_partitions", "upsert", "insert_only", "delete_insert", "sync"]
-KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "delete_insert", "sync")
+Mode = Literal[
+    "append", "replace", "replace_partitions", "upsert", "insert_only", "delete_insert", "sync", "scd2"
+]
+KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "delete_insert", "sync", "scd2")
 """Modes that compare rows by key."""
 WHOLE: tuple[Mode, ...] = ("replace", "sync")
 """Modes whose batch is all that the source holds."""
@@ -83,6 +85,10 @@ _MEANINGLESS: dict[Mode, dict[str, str]] = {
         "deletes": "a key that is deleted has no rows any more",
         "touch": "there is no order_by",
         "late": "there is no order_by",
+    },
+    "scd2": {
+        "deletes": "a delete ends the current version, and all versions stay",
+        "touch": "what has not changed opens no version",
     },
     "replace": {
         "order_by": "what the source holds replaces all that is stored, whatever its age",
@@ -112,6 +118,20 @@ def _log_or_none(value: Any) -> Any:
 AnyChangeLog = Annotated[
     ChangeLog | None, BeforeValidator(_log_or_none, json_schema_input_type=ChangeLog | Switch)
 ]
+
+
+class Versions(Declaration):
+    """Names of the columns that tell when a version was valid."""
+
+    valid_from: str = Field("valid_from", min_length=1, description="When it began.")
+    valid_to: str = Field(
+        "valid_to", min_length=1, description="When the next one began, or the row was deleted; else null."
+    )
+    is_current: str = Field("is_current", min_length=1, description="It is the one that is valid now.")
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.valid_from, self.valid_to, self.is_current
 
 
 class SmallLane(Declaration):
@@ -163,7 +183,8 @@ class Pipeline(Declaration):
         description="What happens to a row: `append` adds it, `replace` swaps the whole table, `upsert` "
         "inserts, updates and deletes by key, `insert_only` adds rows whose key is new, "
         "`delete_insert` swaps all rows of the batch's keys, `sync` makes the table "
-        "hold what the source holds, `replace_partitions` swaps the partitions of the batch's rows.",
+        "hold what the source holds, `scd2` keeps every version of a row, `replace_partitions` swaps the "
+        "partitions of the batch's rows.",
     )
     key: list[str] = Field(
         default_factory=list,
@@ -199,6 +220,9 @@ class Pipeline(Declaration):
     lane: Literal["auto", "small", "large"] = Field(
         "auto",
         description="How a keyed batch is written: `small` in the driver process, `large` as Spark jobs.",
+    )
+    versions: Versions = Field(
+        default_factory=Versions, description="Mode `scd2`: columns that tell when a version was valid."
     )
     small_lane: SmallLane = Field(default_factory=SmallLane)
     guard: Guard = Field(default_factory=Guard)
@@ -330,6 +354,24 @@ class Pipeline(Declaration):
         for name, why in _MEANINGLESS.get(self.mode, {}).items():
             if name in self.model_fields_set:
                 raise MistakeAt((name,), f"{name}: has no meaning in mode {self.mode}: {why}")
+        return self
+
+    @model_validator(mode="after")
+    def _versions_have_columns_of_their_own(self) -> Pipeline:
+        if self.mode != "scd2":
+            if "versions" in self.model_fields_set:
+                raise MistakeAt(("versions",), "versions: is for mode scd2")
+            return self
+        taken = {name.lower() for name in (*self.columns, *self.key, self.order_by or "")}
+        for role, name in zip(("valid_from", "valid_to", "is_current"), self.versions.names, strict=True):
+            if why := why_reserved(name):
+                raise MistakeAt(("versions", role), why)
+            if name.lower() in taken:
+                raise MistakeAt(
+                    ("mode",),
+                    f'column "{name}" is kept by mode scd2; name another one with versions: {{{role}: …}}',
+                )
+            taken.add(name.lower())
         return self
 
     @model_validator(mode="after")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -48,6 +49,8 @@ class Slice:
     pieces: int = 1
     """How many files, or the like, it is made of."""
     command: Command | None = None
+    until: datetime | None = None
+    """The moment up to which it reaches, where the source knows one. Never the clock."""
 
 
 @dataclass(frozen=True)

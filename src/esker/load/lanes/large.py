@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pyroaring import BitMap64
 from pyspark import StorageLevel
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -30,7 +31,7 @@ from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.delete_memory import DELETED_AT
 from esker.ledger.foreign import foreign
 from esker.ledger.side_table import Stamp
-from esker.load.comparison import NO_KEY, Compared, Comparison
+from esker.load.comparison import NO_KEY, NO_ORDER, Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
@@ -65,6 +66,8 @@ class LargeBatch(Change):
         has_key = F.col(UNKNOWN).isNull() if UNKNOWN in self.frame.columns else F.lit(True)
         for name in self.rules.key:
             has_key = has_key & F.col(quoted(name)).isNotNull()
+        if self.rules.dates is not None:
+            has_key = has_key & (F.col(quoted(self.rules.dates)).isNotNull() | F.col(DELETED))
         first_key = F.col(quoted(self.rules.key[0]))
         with explained("cannot read the rows", self.engine.log, reads_source=True):
             found = self.rows.agg(
@@ -167,7 +170,7 @@ class LargeBatch(Change):
 
     def _winners(self) -> DataFrame:
         keys = [F.col(quoted(name)).alias(f"k{index}") for index, name in enumerate(self.rules.key)]
-        order = F.col(quoted(self.rules.order_by)) if self.rules.order_by else F.lit(None).cast("bigint")
+        order = _or_nothing(self.rules.order_by)
         narrow = self.rows.select(
             *keys,
             order.alias("ord"),
@@ -192,9 +195,8 @@ class LargeBatch(Change):
         target = self._candidates(attempt).select(
             *(F.col(quoted(name)).alias(f"t{index}") for index, name in enumerate(rules.key)),
             F.col(HASH_COLUMN).alias("s_hash"),
-            (F.col(quoted(rules.order_by)) if rules.order_by else F.lit(None).cast("bigint")).alias(
-                "s_order"
-            ),
+            _or_nothing(rules.order_column).alias("s_order"),
+            _or_nothing(rules.versions.valid_to if rules.versions else None).alias("s_to"),
             F.coalesce(
                 F.col(quoted(rules.deleted_column)) if rules.deleted_column else F.lit(False),
                 F.lit(False),
@@ -207,7 +209,7 @@ class LargeBatch(Change):
         found = target.join(winners, matches, "left" if rules.is_complete else "inner")
         # Stored rows that a complete snapshot lacks get numbers of their own, below zero.
         number = F.coalesce(F.col("winner"), -1 - F.monotonically_increasing_id())
-        return found.select(number.alias("winner"), "file", "pos", "s_hash", "s_order", "s_deleted")
+        return found.select(number.alias("winner"), "file", "pos", "s_hash", "s_order", "s_to", "s_deleted")
 
     def _by_content(self, attempt: Attempt, stored: DataFrame) -> DataFrame:
         """Return stored rows with the hashes of their content, also where another engine wrote them."""
@@ -266,8 +268,10 @@ class LargeBatch(Change):
             F.col(ORDER).alias("forgotten"),
         )
         matches = [F.col(f"t{index}") == F.col(f"k{index}") for index in range(len(self.rules.key))]
-        found = kept.join(self.winners, matches).groupBy(F.col("winner").alias("asked"))
-        return found.agg(F.max("forgotten").alias("forgotten"))
+        found = kept.join(self.winners, matches).select(F.col("winner").alias("asked"), "forgotten")
+        if self.rules.versions is not None:
+            return found
+        return found.groupBy("asked").agg(F.max("forgotten").alias("forgotten"))
 
     def _remembered(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame | None:
         """Return the deletes that no row of the table will tell of, if there are any: key and order value."""
@@ -366,9 +370,11 @@ class LargeBatch(Change):
         missing = F.concat_ws(
             ", ", *(F.when(F.col(quoted(name)).isNull(), F.lit(f'"{name}"')) for name in self.rules.key)
         )
-        reason = F.concat(F.lit("the key column "), missing, F.lit(" has no value"))
+        is_keyless = missing != ""
+        rule = F.when(is_keyless, NO_KEY).otherwise(NO_ORDER)
+        column = F.when(is_keyless, missing).otherwise(F.lit(f'"{self.rules.dates}"'))
+        reason = F.concat(F.lit("the "), rule, F.lit(" column "), column, F.lit(" has no value"))
         payload = F.to_json(F.struct(*names), {"ignoreNullFields": "false"})
-        rule = F.lit(NO_KEY)
         if UNKNOWN in self.frame.columns:
             unknown = F.col(UNKNOWN)
             reason = F.coalesce(unknown.getField("reason"), reason)
@@ -385,3 +391,7 @@ class LargeBatch(Change):
 
     def _sql(self, text: str, **frames: Any) -> DataFrame:
         return self.engine.spark.sql(text, None, **frames)
+
+
+def _or_nothing(name: str | None) -> Expression:
+    return F.col(quoted(name)) if name is not None else F.lit(None).cast("bigint")

@@ -12,7 +12,7 @@ from esker.engine.iceberg.commit import Attempt
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.load.comparison import Compared
 from esker.load.counts import RowCounts
-from esker.load.edits import edits_sql, numbered_sql
+from esker.load.edits import edit_steps, numbered_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.lanes.large import BROADCAST_ROWS, LargeBatch
 from esker.project.reserved import HASH_COLUMN
@@ -42,16 +42,20 @@ class LargeEdits(LargeBatch):
         return first.select(*(f"k{index}" for index in range(len(keys))), "ord", F.col("k").alias("winner"))
 
     def _order(self) -> Expression:
-        return F.col(quoted(self.rules.order_by)) if self.rules.order_by else F.lit(None).cast("bigint")
+        if self.rules.order_by is not None:
+            return F.col(quoted(self.rules.order_by))
+        moment = self.rules.versions.moment if self.rules.versions is not None else None
+        return F.lit(moment).cast("timestamp")
 
     def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
-        stored = self._by_content(attempt, self._keep(self._stored(attempt)))
-        forgotten = self._forgotten(attempt, moment)
-        sql = edits_sql(self.rules, "{incoming}", "{stored}", "{forgotten}", _ARRIVAL)
-        edits = self._keep(self._sql(sql, incoming=self._incoming, stored=stored, forgotten=forgotten))
+        edits = self._edits(attempt, moment)
         found = (
             edits.groupBy("outcome")
-            .agg(F.count(F.lit(1)).alias("count"), F.count("op").alias("logged"))
+            .agg(
+                F.count(F.lit(1)).alias("count"),
+                F.count("op").alias("logged"),
+                F.count(F.when(F.col("remember"), 1)).alias("unseen"),
+            )
             .collect()
         )
         outcomes = {row["outcome"]: row["count"] for row in found if row["outcome"] is not None}
@@ -61,14 +65,26 @@ class LargeEdits(LargeBatch):
         is_small = sum(row["count"] for row in found) <= BROADCAST_ROWS
         told = edits.where(F.col("writes") | F.col("op").isNotNull())
         rows = self._contents(attempt, told, is_small=is_small)
+        remembered = self._unseen(edits) if sum(row["unseen"] for row in found) else None
         return Compared(
             counts=counts,
             doomed=self._positions(attempt, edits.where("removes")),
             rows=rows.where(_of_edit("writes")).select(*self._names, _of_edit("after").alias(HASH_COLUMN)),
             changes=self._log(rows) if self.given.log is not None else None,
-            remembered=None,
-            is_change=bool(self.keyless or sum(row["logged"] for row in found)),
+            remembered=remembered,
+            is_change=bool(self.keyless or remembered is not None or sum(row["logged"] for row in found)),
         )
+
+    def _edits(self, attempt: Attempt, moment: datetime) -> DataFrame:
+        frames = {
+            "incoming": self._incoming,
+            "stored": self._by_content(attempt, self._keep(self._stored(attempt))),
+            "forgotten": self._forgotten(attempt, moment),
+        }
+        for name, sql in edit_steps(self.rules, _ARRIVAL):
+            # Done at once: with all steps in one plan, planning takes minutes. The rows are narrow.
+            frames[name] = self._sql(sql, **frames).localCheckpoint(eager=True)
+        return frames["edits"]
 
     @property
     def _names(self) -> list[str]:
@@ -86,7 +102,20 @@ class LargeEdits(LargeBatch):
         coming = self.rows.join(wanted, SEQUENCE)
         there = self._target(attempt).join(stored, ["_file", "_pos"])
         columns = [*self._names, _EDIT]
-        return self._keep(coming.select(*columns).unionByName(there.select(*columns)))
+        rows = coming.select(*columns).unionByName(there.select(*columns))
+        if self.rules.versions is not None:
+            told = ("valid_from", "valid_to", "is_current")
+            for name, source in zip(self.rules.versions.names, told, strict=True):
+                rows = rows.withColumn(name, _of_edit(source).cast(rows.schema[name].dataType))
+        return self._keep(rows)
+
+    def _unseen(self, edits: DataFrame) -> DataFrame | None:
+        """Return the deletes that no row of the table will tell of: key and order value."""
+        if self.rules.order_by is None:
+            return None
+        unseen = edits.where("remember").select(F.col("number").alias(SEQUENCE), F.col("final").alias(ORDER))
+        keys = [quoted(name) for name in self.rules.key]
+        return self.rows.join(F.broadcast(unseen), SEQUENCE).select(*keys, ORDER).coalesce(1)
 
     def _log(self, rows: DataFrame) -> DataFrame:
         """Return the rows of the change log."""

@@ -162,7 +162,8 @@ class SmallBatch(Change):
         if not len(self.winners) and not self.rules.is_complete:
             return [], []
         wanted = [HASH_COLUMN]
-        wanted += [name for name in (self.rules.order_by, self.rules.deleted_column) if name]
+        wanted += [name for name in (self.rules.order_column, self.rules.deleted_column) if name]
+        wanted += [self.rules.versions.valid_to] if self.rules.versions is not None else []
         whole = self.rules.is_complete
         found, looked_at = look_up(attempt.files, attempt.schema, self.keys, wanted, whole=whole)
         return (_numbered(found) if whole else found), looked_at
@@ -184,7 +185,7 @@ class SmallBatch(Change):
         [rows] = read_rows(attempt.store, attempt.schema, wanted, self._counted)
         anew = arrow_hash(rows, self.given.ids)
         hashes = pc.replace_with_mask(hashes, doubtful, anew)
-        return replace(hits, rows=_with(hits.rows, HASH_COLUMN, hashes))
+        return replace(hits, rows=with_column(hits.rows, HASH_COLUMN, hashes))
 
     def _live(self, attempt: Attempt, found: list[Found]) -> int:
         """Return how many rows the table has; for a complete batch, without those marked as deleted."""
@@ -200,7 +201,8 @@ class SmallBatch(Change):
         if memory is None:
             kind = self.winners.column("ord").type
             return pa.table({"asked": pa.array([], pa.int64()), "forgotten": pa.array([], kind)})
-        found = memory.recall(self.keys, moment - self.given.memory.late)
+        since = moment - self.given.memory.late
+        found = memory.recall(self.keys, since, only_newest=self.rules.versions is None)
         return found.set_column(1, "forgotten", comparable(found.column("forgotten")))
 
     def _stored(self, found: list[Found]) -> pa.Table:
@@ -210,7 +212,8 @@ class SmallBatch(Change):
         for index, hits in enumerate(found):
             count = len(hits.positions)
             nothing = pa.nulls(count, pa.int64())
-            order = comparable(hits.rows.column(rules.order_by)) if rules.order_by else nothing
+            order = comparable(hits.rows.column(rules.order_column)) if rules.order_column else nothing
+            ended = comparable(hits.rows.column(rules.versions.valid_to)) if rules.versions else nothing
             gone = (
                 hits.rows.column(rules.deleted_column).fill_null(False)
                 if rules.deleted_column
@@ -224,6 +227,7 @@ class SmallBatch(Change):
                         "pos": hits.positions,
                         "s_hash": hits.rows.column(HASH_COLUMN),
                         "s_order": order,
+                        "s_to": ended,
                         "s_deleted": gone,
                     }
                 )
@@ -231,7 +235,8 @@ class SmallBatch(Change):
         if parts:
             return pa.concat_tables(parts)
         stored = _STORED.empty_table()
-        stored = stored.append_column("s_order", pa.nulls(0, self.winners.column("ord").type))
+        kind = self.winners.column("ord").type
+        stored = stored.append_column("s_order", pa.nulls(0, kind)).append_column("s_to", pa.nulls(0, kind))
         return stored.append_column("s_deleted", pa.nulls(0, pa.bool_()))
 
     def _classify(self, found: list[Found], forgotten: pa.Table) -> pa.Table:
@@ -256,7 +261,7 @@ class SmallBatch(Change):
             return attempt.schema.arrow.empty_table()
         rows = pa.concat_tables(read_rows(attempt.store, attempt.schema, wanted))
         # Other engines leave rows with a hash of other rows: it must not go on into Esker's own files.
-        rows = _with(rows, HASH_COLUMN, arrow_hash(rows.select(self._counted), self.given.ids))
+        rows = with_column(rows, HASH_COLUMN, arrow_hash(rows.select(self._counted), self.given.ids))
         return rows.take(pc.sort_indices(pa.array(order, pa.int64())))
 
     def _remembered(self, verdicts: pa.Table, last_rows: pa.Table) -> pa.Table:
@@ -311,17 +316,17 @@ class SmallBatch(Change):
         rows = self.rows.take(verdicts.column("place"))
         if self.rules.deleted_column:
             live = pa.repeat(pa.scalar(False), len(rows))
-            rows = _with(rows, self.rules.deleted_column, live)
+            rows = with_column(rows, self.rules.deleted_column, live)
         return rows.append_column(HASH_COLUMN, verdicts.column("hash"))
 
     def _buried(self, last_rows: pa.Table, verdicts: pa.Table) -> pa.Table:
         """Return rows as soft deletes leave them: marked, with the order value of the delete."""
         assert self.rules.deleted_column is not None
         dead = pa.repeat(pa.scalar(True), len(last_rows))
-        rows = _with(last_rows, self.rules.deleted_column, dead)
+        rows = with_column(last_rows, self.rules.deleted_column, dead)
         if self.rules.order_by:
             kind = rows.schema.field(self.rules.order_by).type
-            rows = _with(rows, self.rules.order_by, verdicts.column("final").cast(kind))
+            rows = with_column(rows, self.rules.order_by, verdicts.column("final").cast(kind))
         return rows
 
     def _changes(self, verdicts: pa.Table, last_rows: pa.Table) -> pa.Table:
@@ -409,7 +414,8 @@ def comparable(values: Any) -> Any:
     )
 
 
-def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
+def with_column(rows: pa.Table, name: str, values: Any) -> pa.Table:
+    """Return rows with other values in one of their columns."""
     at = rows.schema.get_field_index(name)
     return rows.set_column(at, rows.schema.field(at).with_nullable(True), values)
 

@@ -15,8 +15,8 @@ from esker.engine.iceberg.manifests import FileEntry
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.load.comparison import Compared
 from esker.load.counts import RowCounts
-from esker.load.edits import edits_sql, numbered_sql
-from esker.load.lanes.small import SmallBatch, comparable, counted, query
+from esker.load.edits import edit_steps, numbered_sql
+from esker.load.lanes.small import SmallBatch, comparable, counted, query, with_column
 from esker.project.reserved import HASH_COLUMN
 
 
@@ -39,9 +39,10 @@ class SmallEdits(SmallBatch):
         return rows.filter(pc.equal(rows.column("place"), rows.column("k"))).sort_by("place")
 
     def _orders(self) -> Any:
-        if self.rules.order_by is None:
-            return pa.nulls(len(self.rows), pa.int64())
-        return self.rows.column(self.rules.order_by)
+        if self.rules.order_by is not None:
+            return self.rows.column(self.rules.order_by)
+        moment = self.rules.versions.moment if self.rules.versions is not None else None
+        return pa.repeat(pa.scalar(moment, pa.timestamp("us", tz="UTC")), len(self.rows))
 
     def _compare(self, attempt: Attempt, found: list[Found], moment: datetime) -> Compared[pa.Table]:
         edits = self._edits(attempt, found, moment)
@@ -54,6 +55,7 @@ class SmallEdits(SmallBatch):
         rows = self._contents(attempt, found, told)
         comes, is_logged = told.column("writes"), pc.is_valid(told.column("op"))
         written = rows.filter(comes).append_column(HASH_COLUMN, told.filter(comes).column("after"))
+        remembered = self._unseen(edits)
         return Compared(
             counts=counts,
             doomed=_removed(found, edits),
@@ -61,8 +63,8 @@ class SmallEdits(SmallBatch):
             changes=self._log(rows.filter(is_logged), told.filter(is_logged))
             if self.given.log is not None
             else None,
-            remembered=None,
-            is_change=bool(self.quarantined or pc.any(is_logged).as_py()),
+            remembered=remembered if len(remembered) else None,
+            is_change=bool(self.quarantined or len(remembered) or pc.any(is_logged).as_py()),
         )
 
     def _edits(self, attempt: Attempt, found: list[Found], moment: datetime) -> pa.Table:
@@ -71,8 +73,12 @@ class SmallEdits(SmallBatch):
         stored = stored.set_column(0, "winner", places.take(stored.column("winner")))
         forgotten = self._forgotten(attempt, moment)
         forgotten = forgotten.set_column(0, "asked", places.take(forgotten.column("asked")))
-        sql = edits_sql(self.rules, "incoming", "stored", "forgotten", ("place",))
-        return query(self.connection, sql, incoming=self._incoming, stored=stored, forgotten=forgotten)
+        tables = {"incoming": self._incoming, "stored": stored, "forgotten": forgotten}
+        for name, sql in edit_steps(self.rules, ("place",)):
+            tables[name] = query(
+                self.connection, sql.format_map({known: known for known in tables}), **tables
+            )
+        return tables["edits"]
 
     def _contents(self, attempt: Attempt, found: list[Found], edits: pa.Table) -> pa.Table:
         """Return the rows that edits are about, in their order: of the batch, or stored ones."""
@@ -95,7 +101,21 @@ class SmallEdits(SmallBatch):
             place if place is not None else at[file, position]
             for place, file, position in zip(*(edits.column(name).to_pylist() for name in names), strict=True)
         ]
-        return pa.concat_tables(parts).take(pa.array(where, pa.int64()))
+        rows = pa.concat_tables(parts).take(pa.array(where, pa.int64()))
+        if self.rules.versions is not None:
+            told = ("valid_from", "valid_to", "is_current")
+            for name, source in zip(self.rules.versions.names, told, strict=True):
+                rows = with_column(rows, name, edits.column(source).cast(rows.schema.field(name).type))
+        return rows
+
+    def _unseen(self, edits: pa.Table) -> pa.Table:
+        """Return the deletes that no row of the table will tell of: key and order value."""
+        if self.rules.order_by is None:
+            return pa.table({})
+        unseen = edits.filter(edits.column("remember"))
+        rows = self.rows.select(list(self.rules.key)).take(unseen.column("number"))
+        kind = self.rows.schema.field(self.rules.order_by).type
+        return rows.append_column(ORDER, unseen.column("final").cast(kind))
 
     def _log(self, rows: pa.Table, edits: pa.Table) -> pa.Table:
         """Return the rows of the change log, in the order of arrival."""

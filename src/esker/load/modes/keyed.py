@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from esker.contracts.evolution import find
 from esker.engine.iceberg.commit import Attempt
+from esker.errors import NoMoment
 from esker.load.batch import Batch, Loading
 from esker.load.collected import collect
 from esker.load.comparison import Comparison
-from esker.load.diff import KeyRules
+from esker.load.diff import KeyRules, VersionColumns
 from esker.load.incoming import DeleteMark, incoming
 from esker.load.lanes.large import LargeBatch
 from esker.load.lanes.large_edits import LargeEdits
@@ -22,10 +25,16 @@ from esker.project.types import Column
 from esker.sources import Span
 
 
-def rules_of(pipeline: Pipeline, columns: tuple[Column, ...], span: Span | None = None) -> KeyRules:
+def rules_of(
+    pipeline: Pipeline,
+    columns: tuple[Column, ...],
+    span: Span | None = None,
+    moment: datetime | None = None,
+) -> KeyRules:
     """Return how a pipeline compares rows, with columns named as the table names them.
 
-    Of rows that are loaded again, from a `span` of the source, nothing that is stored is older.
+    Of rows that are loaded again, from a `span` of the source, nothing that is stored is older. `moment` is
+    when the versions of a batch began, where its rows do not tell it.
     """
     is_part = span is not None and not span.is_full
 
@@ -43,6 +52,14 @@ def rules_of(pipeline: Pipeline, columns: tuple[Column, ...], span: Span | None 
         is_complete=pipeline.mode in WHOLE or (span is not None and span.is_full),
         stored_wins=is_part,
         swaps=pipeline.mode == "delete_insert",
+        versions=_versions(pipeline, moment, named) if pipeline.mode == "scd2" else None,
+    )
+
+
+def _versions(pipeline: Pipeline, moment: datetime | None, named: Callable[[str], str]) -> VersionColumns:
+    valid_from, valid_to, is_current = (named(name) for name in pipeline.versions.names)
+    return VersionColumns(
+        valid_from, valid_to, is_current, moment=moment if pipeline.order_by is None else None
     )
 
 
@@ -54,6 +71,8 @@ class Keyed:
 
     def stage(self, batch: Batch) -> Change:
         loading, pipeline = self.loading, self.loading.pipeline
+        if pipeline.mode == "scd2" and pipeline.order_by is None and batch.until is None:
+            raise NoMoment(loading.name)
         attempt = Attempt(loading.engine, loading.table)
         given = self._given(batch, attempt)
         mark = self._mark(batch)
@@ -72,7 +91,7 @@ class Keyed:
         loading = self.loading
         assert loading.quarantine is not None
         assert loading.memory is not None
-        rules = rules_of(loading.pipeline, batch.columns, loading.span)
+        rules = rules_of(loading.pipeline, batch.columns, loading.span, batch.until)
         return Comparison(
             rules=rules.of_command() if batch.command is not None else rules,
             base=batch.command.base if batch.command is not None else None,

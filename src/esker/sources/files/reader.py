@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -123,7 +124,9 @@ class FilesReader:
             part = tuple(files[first : first + self.source.max_files])
             end: dict[str, Any] = {"batch": new_run_id(), "files": before + first + len(part)}
             size = sum(file.version.size for file in part)
-            slices.append(Slice(position, end, end["batch"], size, _counted(part), part, len(part)))
+            slices.append(
+                Slice(position, end, end["batch"], size, _counted(part), part, len(part), until=_newest(part))
+            )
             position = end
         return slices
 
@@ -140,3 +143,9 @@ class FilesReader:
 
 def _counted(files: Sequence[FoundFile]) -> str:
     return f"{len(files)} file" if len(files) == 1 else f"{len(files)} files"
+
+
+def _newest(files: Sequence[FoundFile]) -> datetime:
+    """Return the moment up to which files tell of the world: when the last of them was written."""
+    modified = max(file.version.modified for file in files)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=modified // 1000)
