@@ -18,7 +18,8 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
-from esker.engine.iceberg.java import each, iceberg, text_list, text_map
+from esker.engine.iceberg.credentials import store_of
+from esker.engine.iceberg.java import each, iceberg, text_list
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
 from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
@@ -27,7 +28,7 @@ from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId, java_transaction
 from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
-from esker.engine.store import LOCAL, Store
+from esker.engine.store import Store
 from esker.project.layout import SortField
 
 
@@ -67,6 +68,7 @@ class Attempt:
     def __init__(self, engine: Engine, table: TableId) -> None:
         self._jvm: Any = engine.spark.sparkContext._jvm
         self._id = table
+        self._handles = engine.handles
         with explained(f'cannot load table "{table}"', engine.log):
             self._table, self._transaction = java_transaction(engine, table)
             self._base = self._transaction.startMetadata()
@@ -125,9 +127,7 @@ class Attempt:
     @cached_property
     def store(self) -> Store:
         """The store that has the table's files, with the keys that the catalog has handed out for it."""
-        if LOCAL.can_reach(self.location):
-            return LOCAL
-        return Store.of(text_map(self._jvm, self._table.io().properties()))
+        return store_of(self._jvm, self._table.io(), self.location)
 
     @property
     def is_reachable(self) -> bool:
@@ -265,8 +265,14 @@ class Attempt:
         Raises SwapFailed for every other answer than "done", and for none: nothing follows from the
         kind of the failure, only from reading the table again. Nothing is cleaned up.
         """
-        with _swap_failed():
-            self._table.operations().commit(self._base, self._transaction.currentMetadata())
+        try:
+            with _swap_failed():
+                self._table.operations().commit(self._base, self._transaction.currentMetadata())
+        except SwapFailed:
+            # Of a table that was made anew, some catalogs call the metadata as they called the old one's:
+            # an object that is kept takes it for the one it knows.
+            self._handles.forget(self._id.sql)
+            raise
 
     @cached_property
     def sort_fields(self) -> tuple[SortField, ...]:

@@ -22,7 +22,7 @@ SnapshotId = int
 
 _MOST = 64
 """So many metadata files are kept in mind."""
-_kept: dict[str, Metadata] = {}
+_kept: dict[tuple[str, str, int], Metadata] = {}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Metadata:
 def read_metadata(jvm: Any, metadata: Any) -> Metadata:
     """Return one of Iceberg's metadata objects as a value."""
     version = metadata.metadataFileLocation()
-    known = _kept.get(version) if version is not None else None
+    # Some catalogs number their files: a table that is made anew has the names of the old one again.
+    key = (version or "", metadata.uuid(), metadata.lastUpdatedMillis())
+    known = _kept.get(key)
     if known is not None:
         return known
     schema = metadata.schema()
@@ -88,7 +90,7 @@ def read_metadata(jvm: Any, metadata: Any) -> Metadata:
         snapshot=read_snapshot(jvm, metadata.currentSnapshot()),
     )
     if version is not None:
-        _kept[version] = found
+        _kept[key] = found
         while len(_kept) > _MOST:
             _kept.pop(next(iter(_kept)), None)
     return found
