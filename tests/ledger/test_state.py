@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.errors import StateError, StateTooNew
-from esker.ledger.state import State, meta, moment_of, text_of
+from esker.ledger.state import VERSION, State, holds, meta, moment_of, text_of
 from esker.project import Project
 from tests.ledger.states import project_in
 
@@ -41,7 +41,24 @@ def test_opening_again_finds_the_same_database(project: Project) -> None:
     """The version is written once."""
     for _ in range(3):
         with closing(State.open(project)) as state, state.begin() as connection:
-            assert connection.execute(sa.select(meta.c.version)).all() == [(1,)]
+            assert connection.execute(sa.select(meta.c.version)).all() == [(VERSION,)]
+
+
+def test_database_of_an_older_version_is_upgraded(project: Project, tmp_path: Path) -> None:
+    """Its holds go, because they do not say what they wait for; the history stays."""
+    State.open(project).close()
+    with closing(sqlite3.connect(next(tmp_path.rglob("state.db")))) as database:
+        database.executescript("""
+            DROP TABLE esker_holds;
+            CREATE TABLE esker_holds (project TEXT, pipeline TEXT, deletes INTEGER);
+            INSERT INTO esker_runs (run_id, project, pipeline, status, started_at, process)
+                VALUES ('r', 'p', 'sales', 'succeeded', '2026-01-01T00:00:00.000000Z', 'host 1 1');
+            UPDATE esker_state SET version = 1;""")
+    for _ in range(2):
+        with closing(State.open(project)) as state, state.begin() as connection:
+            assert connection.execute(sa.select(meta.c.version)).all() == [(VERSION,)]
+            assert connection.execute(sa.select(holds)).all() == []
+            assert connection.execute(sa.text("SELECT run_id FROM esker_runs")).all() == [("r",)]
 
 
 def test_a_failed_transaction_leaves_nothing(state: State) -> None:
@@ -55,14 +72,14 @@ def test_a_failed_transaction_leaves_nothing(state: State) -> None:
     with pytest.raises(RuntimeError, match="stop"):
         fail()
     with state.begin() as connection:
-        assert connection.execute(sa.select(meta.c.version)).all() == [(1,)]
+        assert connection.execute(sa.select(meta.c.version)).all() == [(VERSION,)]
 
 
 def test_a_newer_database_is_refused(project: Project) -> None:
     """A database that a newer Esker has upgraded is not written by this one."""
     with closing(State.open(project)) as state, state.begin() as connection:
         connection.execute(meta.update().values(version=99))
-    with pytest.raises(StateTooNew, match="has version 99, this Esker knows 1") as caught:
+    with pytest.raises(StateTooNew, match=f"has version 99, this Esker knows {VERSION}") as caught:
         State.open(project)
     assert caught.value.exit_status == 2
     assert "Install that version" in caught.value.remedy

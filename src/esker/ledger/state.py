@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from esker.errors import StateError, StateTooNew
 from esker.project import Project
 
-VERSION = 1
+VERSION = 2
 _MAKING = 0x45534B4552  # the lock's number spells ESKER
 _schema = sa.MetaData()
 
@@ -107,6 +107,8 @@ class State:
                 connection.execute(meta.insert().values(version=VERSION))
             elif found > VERSION:
                 raise StateTooNew(shown, found, VERSION)
+            elif found < VERSION:
+                _upgrade(connection)
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
@@ -129,6 +131,14 @@ class State:
     def close(self) -> None:
         """Give back every connection."""
         self._engine.dispose()
+
+
+def _upgrade(connection: sa.Connection) -> None:
+    """Bring a database of version 1 to this one."""
+    # Holds said nothing of the guard that was tripped. The next run of a pipeline holds its batch anew.
+    holds.drop(connection)
+    holds.create(connection)
+    connection.execute(meta.update().values(version=VERSION))
 
 
 def text_of(moment: datetime) -> str:
