@@ -44,6 +44,22 @@ def test_sync_makes_the_table_what_the_source_is(make_folder: MakeFolder, lane: 
     assert [row for row in log if row[0] == 2] == [(2, "delete", 3, "c"), (2, "update", 2, "x")]
 
 
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_sync_with_one_percent_of_the_rows_is_held(make_folder: MakeFolder, lane: str) -> None:
+    """A source that suddenly holds one row in a hundred deletes nothing before a person has said so."""
+    pipeline = Folder.files_pipeline(mode="sync", key=["id"], lane=lane, deletes="hard")
+    folder = make_folder(pipelines={"sales": pipeline})
+    rows = [(number, "v") for number in range(1000)]
+    deliver(folder, "a", rows)
+    folder.run()
+    deliver(folder, "b", rows[:10])
+    with pytest.raises(Held):
+        folder.run()
+    assert len(folder.rows()) == 1000
+    folder.open().approve("sales")
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == list(range(10))
+
+
 def test_replace_holds_all_files_and_nothing_else(make_folder: MakeFolder) -> None:
     """A file that came, and one that went, make another whole; without either nothing is done."""
     folder = make_folder(pipelines={"sales": Folder.files_pipeline(mode="replace")})
