@@ -172,6 +172,21 @@ def test_names_in_another_case(make: Make, lane: str) -> None:
     }
 
 
+@both_lanes
+def test_columns_called_like_what_decides(make: Make, lane: str) -> None:
+    """A table may have columns with the names that the comparison uses for itself."""
+    names = ("winner", "outcome", "s_hash", "s_order", "final", "file", "pos", "hash", "ord", "del", "again")
+    works = make(lane=lane, order_by="version")
+
+    def row(number: int, version: int, text: str, *, deleted: bool = False) -> Row:
+        return {"id": number, "version": version, "deleted": deleted} | dict.fromkeys(names, text)
+
+    works.load([row(1, 1, "a"), row(2, 1, "a")])
+    works.load([row(1, 2, "b"), row(2, 2, "b", deleted=True), row(3, 2, "b")])
+    assert works.rows() == {1: row(1, 2, "b"), 2: row(2, 2, "a", deleted=True), 3: row(3, 2, "b")}
+    assert works.ops(2) == {1: "update", 2: "delete", 3: "insert"}
+
+
 def test_key_that_cannot_be_one(make: Make) -> None:
     """A column that is missing, or of a type without exact values, is refused before anything is made."""
     with pytest.raises(UnsuitableKey, match='"nothing"'):

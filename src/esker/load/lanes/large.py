@@ -47,6 +47,9 @@ BROADCAST_ROWS = 2_000_000
 """Up to so many rows, what was found about them is sent to every executor, so that content stays put."""
 
 
+_VERDICT = "_esker_verdict"
+
+
 @dataclass
 class LargeBatch(Change):
     """A keyed batch on the executors."""
@@ -280,10 +283,10 @@ class LargeBatch(Change):
         keys = [quoted(name) for name in self.rules.key]
         is_new = F.col("final").isNotNull() & F.coalesce(F.col("final") > F.col("forgotten"), F.lit(True))
         unseen = verdicts.where(((F.col("file").isNull() & F.col("del")) | F.col("again")) & is_new)
-        unseen = unseen.select(F.col("winner").alias(SEQUENCE), "final")
-        rows = self.rows.join(F.broadcast(unseen), SEQUENCE).select(*keys, F.col("final").alias(ORDER))
+        unseen = unseen.select(F.col("winner").alias(SEQUENCE), F.col("final").alias(ORDER))
+        rows = self.rows.join(F.broadcast(unseen), SEQUENCE).select(*keys, ORDER)
         if last_rows is not None and self.rules.deleted_column is None:
-            rows = rows.unionByName(last_rows.select(*keys, F.col("final").alias(ORDER)))
+            rows = rows.unionByName(last_rows.select(*keys, _of_verdict("final").alias(ORDER)))
         rows = rows.where(F.col(ORDER).isNotNull())
         return rows.coalesce(1) if rows.limit(1).count() else None
 
@@ -315,22 +318,22 @@ class LargeBatch(Change):
     def _last_rows(self, attempt: Attempt, verdicts: DataFrame) -> DataFrame:
         """Return the stored rows of keys that are deleted, with what the verdicts say of them."""
         gone = verdicts.where(F.col("outcome").isin(*GONE)).select(
-            F.col("file").alias("_file"), F.col("pos").alias("_pos"), "winner", "outcome", "s_hash", "final"
+            F.col("file").alias("_file"), F.col("pos").alias("_pos"), _as_one()
         )
         whole = self._target(attempt).join(F.broadcast(gone), ["_file", "_pos"])
         # Other engines leave rows with a hash of other rows: it must not go on into Esker's own files.
-        whole = whole.withColumn(HASH_COLUMN, self._hashed).withColumn("s_hash", F.col(HASH_COLUMN))
+        whole = whole.withColumn(HASH_COLUMN, self._hashed)
         if self.rules.deleted_column:
             whole = whole.withColumn(self.rules.deleted_column, F.lit(True))
             if self.rules.order_by:
                 kind = whole.schema[self.rules.order_by].dataType
-                whole = whole.withColumn(self.rules.order_by, F.col("final").cast(kind))
+                whole = whole.withColumn(self.rules.order_by, _of_verdict("final").cast(kind))
         return self._keep(whole.drop("_file", "_pos"))
 
     def _arriving(self, verdicts: DataFrame, outcomes: tuple[str, ...]) -> DataFrame:
         """Return the incoming rows with some outcomes, as the table gets them."""
         wanted = verdicts.where(F.col("outcome").isin(*outcomes)).select(
-            F.col("winner").alias(SEQUENCE), "outcome", "s_hash", "final"
+            F.col("winner").alias(SEQUENCE), _as_one()
         )
         if self.read <= BROADCAST_ROWS:
             wanted = F.broadcast(wanted)
@@ -350,18 +353,26 @@ class LargeBatch(Change):
     def _changes(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame:
         """Return the rows of the change log."""
         names = [quoted(column.name) for column in self.fields]
-        is_gone = F.col("outcome").isin(*GONE)
-        facts = [
-            F.when(is_gone, "delete").otherwise(F.col("outcome")).alias(OP),
-            F.col("s_hash").alias(HASH_BEFORE),
-            F.when(~is_gone, F.col(HASH_COLUMN)).alias(HASH_AFTER),
-        ]
-        if self.rules.order_by:
-            facts.append(F.col("final").alias(ORDER))
+        order = [_of_verdict("final").alias(ORDER)] if self.rules.order_by else []
         logged = tuple(outcome for outcome in LOGGED if outcome not in GONE)
-        rows = self._arriving(verdicts, logged).select(*names, *facts, F.col(SEQUENCE).alias(ROW))
+        rows = self._arriving(verdicts, logged).select(
+            *names,
+            _of_verdict("outcome").alias(OP),
+            _of_verdict("s_hash").alias(HASH_BEFORE),
+            F.col(HASH_COLUMN).alias(HASH_AFTER),
+            *order,
+            F.col(SEQUENCE).alias(ROW),
+        )
         if last_rows is not None:
-            rows = rows.unionByName(last_rows.select(*names, *facts, F.col("winner").alias(ROW)))
+            gone = last_rows.select(
+                *names,
+                F.lit("delete").alias(OP),
+                F.col(HASH_COLUMN).alias(HASH_BEFORE),
+                F.lit(None).cast("bigint").alias(HASH_AFTER),
+                *order,
+                _of_verdict("winner").alias(ROW),
+            )
+            rows = rows.unionByName(gone)
         return rows
 
     def _rejected(self) -> DataFrame:
@@ -395,3 +406,12 @@ class LargeBatch(Change):
 
 def _or_nothing(name: str | None) -> Expression:
     return F.col(quoted(name)) if name is not None else F.lit(None).cast("bigint")
+
+
+def _as_one() -> Expression:
+    """Return what the verdicts say of a row as one column: the table's own may have any name."""
+    return F.struct("winner", "outcome", "s_hash", "final").alias(_VERDICT)
+
+
+def _of_verdict(name: str) -> Expression:
+    return F.col(_VERDICT).getField(name)
