@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.process import this_process
-from esker.ledger.state import State, leases, text_of
+from esker.ledger.state import VERSION, State, leases, text_of
 from tests.ledger.states import project_in
 
 HOLD = """
@@ -170,4 +170,4 @@ def test_exactly_one_of_racing_processes_wins(tmp_path: Path) -> None:
         losers = [answer for pid, answer in answers.items() if pid != winner]
         assert [answer.split(" on ")[0] for answer in losers] == [f"process {winner}"] * 2
     with closing(sqlite3.connect(tmp_path / ".esker" / "state.db")) as database:
-        assert database.execute("select version from esker_state").fetchall() == [(1,)]
+        assert database.execute("select version from esker_state").fetchall() == [(VERSION,)]

@@ -7,6 +7,7 @@ the content of a batch is kept once on the executors, and only filtered by what 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.check import BAD
-from esker.engine.failures import explained
+from esker.engine.failures import JvmFailure, explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import stage
@@ -100,9 +101,16 @@ class LargeBatch(Change):
         return self.given.table
 
     def release(self) -> None:
-        for frame in self._kept:
-            frame.unpersist()
-        self._kept.clear()
+        self._let_go(0)
+
+    def _let_go(self, since: int) -> None:
+        """Give up the frames that were kept from a number on, and those that hang on others first.
+
+        Spark would compute what hangs on a frame anew, from files that may have been expired by now.
+        """
+        while len(self._kept) > since:
+            with suppress(*JvmFailure):
+                self._kept.pop().unpersist()
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         kept_before = len(self._kept)
@@ -115,9 +123,7 @@ class LargeBatch(Change):
             # Files expired after somebody else's commit: this attempt is lost anyway.
             raise SwapFailed("SparkFailed", error.reason or error.message) from error
         finally:
-            for frame in self._kept[kept_before:]:
-                frame.unpersist()
-            del self._kept[kept_before:]
+            self._let_go(kept_before)
 
     def _make(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
         self.given.check_base(attempt)
