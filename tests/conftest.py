@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.folder import Folder
+from tests.load.works import Make, Works
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +40,9 @@ def make_folder(tmp_path: Path, spark_running: None) -> Callable[..., Folder]:
         return Folder(tmp_path / name, **keys)
 
     return make
+
+
+@pytest.fixture
+def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Make:
+    """Make tables loaded by key."""
+    return lambda **keys: Works(tmp_path_factory.mktemp("works"), **keys)

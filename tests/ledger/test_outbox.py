@@ -13,7 +13,7 @@ from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.errors import LogAhead, OutboxFull, SideTableForeign
 from esker.events import Event, Reached, Step
 from esker.ledger.change_log import BATCH, CHANGESET, COMMITTED_AT, ROW, RUN
-from tests.load.works import CHANGES, LANES, WORKS, Row, Works, at
+from tests.load.works import CHANGES, LANES, WORKS, Make, Row, Works, at
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("outbox")]
 
@@ -27,12 +27,7 @@ def stop() -> None:
 
 
 @pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Callable[..., Works]:
-    return lambda **keys: Works(tmp_path_factory.mktemp("works"), **keys)
-
-
-@pytest.fixture
-def works(make: Callable[..., Works]) -> Works:
+def works(make: Make) -> Works:
     """A table with one changeset, all of it in the log."""
     works = make(lane="small", order_by="at")
     works.load([{"id": 1, "at": 1, "title": "a"}])
@@ -86,7 +81,7 @@ def log_is_down(monkeypatch: pytest.MonkeyPatch, *, landing: bool = False) -> It
 
 @pytest.mark.parametrize("lane", LANES)
 @pytest.mark.parametrize("step", [Step.AFTER_COMMIT, Step.BEFORE_LOG])
-def test_stop_between_table_and_log(make: Callable[..., Works], lane: str, step: Step) -> None:
+def test_stop_between_table_and_log(make: Make, lane: str, step: Step) -> None:
     """The next run appends what is owed before its own work, also when it has nothing else to do."""
     works = make(lane=lane)
     works.load([{"id": 1, "title": "a"}])
@@ -128,9 +123,7 @@ def test_another_pipeline_comes_in_between(pair: Works, step: Step) -> None:
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_log_that_cannot_be_written(
-    make: Callable[..., Works], lane: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_that_cannot_be_written(make: Make, lane: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs succeed and say how far the log lags; the first run after the outage appends everything."""
     works = make(lane=lane, order_by="at")
     works.load([{"id": 1, "at": 1, "title": "a"}])
@@ -178,7 +171,7 @@ def lose(works: Works) -> None:
 
 @pytest.mark.parametrize("deletes", ["soft", "hard"])
 @pytest.mark.parametrize("lane", LANES)
-def test_staged_changes_that_are_gone(make: Callable[..., Works], lane: str, deletes: str) -> None:
+def test_staged_changes_that_are_gone(make: Make, lane: str, deletes: str) -> None:
     """A lost file of changes is made anew from the table: the log is what it would have been."""
     first = [{"id": i, "at": 1, "title": "a", "deleted": False} for i in range(6)]
     second = [
@@ -305,7 +298,7 @@ def test_full_outbox(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_changes_off_and_on_again(make: Callable[..., Works], lane: str) -> None:
+def test_changes_off_and_on_again(make: Make, lane: str) -> None:
     """What was not logged is a gap that the log itself names; afterwards the log goes on."""
     works = make(lane=lane)
     works.load([{"id": 1, "title": "a"}])
@@ -334,7 +327,7 @@ def test_stop_before_the_log_then_changes_off(works: Works) -> None:
     assert json.loads(works.properties(CHANGES)["esker.gaps"]) == [[3, 3]]
 
 
-def test_stop_before_a_delete_is_remembered(make: Callable[..., Works]) -> None:
+def test_stop_before_a_delete_is_remembered(make: Make) -> None:
     """A hard delete whose run stopped right after the commit still keeps late rows out."""
     works = make(lane="small", order_by="at", deletes="hard")
     works.load([{"id": 1, "at": 1, "title": "a", "deleted": False}])

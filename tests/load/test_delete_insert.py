@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP, ROW
-from tests.load.works import LANES, QUARANTINE, Works
+from tests.load.works import QUARANTINE, Make, Works, both_lanes
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("delete_insert")]
 
-Make = Callable[..., Works]
-both_lanes = pytest.mark.parametrize("lane", LANES)
-
 
 @pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Make:
-    return lambda **keys: Works(tmp_path_factory.mktemp("works"), mode="delete_insert", **keys)
+def make(make: Make) -> Make:
+    return lambda **keys: make(mode="delete_insert", **keys)
 
 
 def lines(*rows: tuple[Any, ...]) -> list[dict[str, Any]]:

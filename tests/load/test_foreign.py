@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP
 from esker.ledger.foreign import FOREIGN
-from tests.load.works import LANES, WORKS, Row, Works
+from tests.load.works import WORKS, Make, Row, Works, both_lanes
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("foreign")]
-
-Make = Callable[..., Works]
-both_lanes = pytest.mark.parametrize("lane", LANES)
-
-
-@pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Make:
-    return lambda **keys: Works(tmp_path_factory.mktemp("works"), **keys)
 
 
 def rows(*numbers: int, title: str = "a") -> list[Row]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,16 @@ import pytest
 from esker.errors import NoMoment, ReservedName
 from esker.ledger.change_log import CHANGESET, OP, ORDER
 from tests.folder import Folder
-from tests.load.works import LANES, QUARANTINE, Works
+from tests.load.works import QUARANTINE, Make, Works, both_lanes
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("history")]
 
-Make = Callable[..., Works]
 Version = tuple[int, int | None, str]
-both_lanes = pytest.mark.parametrize("lane", LANES)
 
 
 @pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Make:
-    return lambda **keys: Works(tmp_path_factory.mktemp("works"), mode="scd2", **keys)
+def make(make: Make) -> Make:
+    return lambda **keys: make(mode="scd2", **keys)
 
 
 def row(number: Any, at: Any, title: str | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -19,12 +19,9 @@ from esker.engine.iceberg import lookup
 from esker.engine.iceberg.table import TableId, java_table
 from esker.errors import UnsuitableKey
 from esker.events import Step
-from tests.load.works import CHANGES, LANES, QUARANTINE, WORKS, Row, Works, at
+from tests.load.works import CHANGES, QUARANTINE, WORKS, Make, Row, Works, at, both_lanes
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("keyed")]
-
-Make = Callable[..., Works]
-both_lanes = pytest.mark.parametrize("lane", LANES)
 
 
 class Stopped(BaseException):
@@ -33,11 +30,6 @@ class Stopped(BaseException):
 
 def stop() -> None:
     raise Stopped("here")
-
-
-@pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Make:
-    return lambda **keys: Works(tmp_path_factory.mktemp("works"), **keys)
 
 
 def moment(day: int, hour: int = 0) -> datetime:

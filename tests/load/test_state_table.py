@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from esker.load.counts import RowCounts
-from tests.load.works import CHANGES, LANES, Row, Works
+from tests.load.works import CHANGES, LANES, Make, Row, Works
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("state_table")]
 
@@ -274,18 +274,11 @@ def test_counts_add_up(outcomes: Callable[[str, str], Outcome], setting: str, la
     assert counts["read"] == sum(counts.values()) - counts["read"]
 
 
-@pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Callable[..., Works]:
-    return lambda **keys: Works(tmp_path_factory.mktemp("works"), **keys)
-
-
 @pytest.mark.parametrize("lane", LANES)
 @pytest.mark.parametrize(
     ("touch", "stored", "late"), [("on", 6, "stale"), ("off", 5, "updated")], ids=["touch on", "touch off"]
 )
-def test_late_row_after_a_touch(
-    make: Callable[..., Works], lane: str, touch: str, stored: int, late: str
-) -> None:
+def test_late_row_after_a_touch(make: Make, lane: str, touch: str, stored: int, late: str) -> None:
     """With `touch: on` a newer order value is stored although nothing else changed; nobody logs it."""
     works = make(lane=lane, order_by="at", touch=touch)
     works.load([{"id": 1, **live(5)}])
@@ -301,7 +294,7 @@ def test_late_row_after_a_touch(
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_ignored_columns_and_delete_when(make: Callable[..., Works], lane: str) -> None:
+def test_ignored_columns_and_delete_when(make: Make, lane: str) -> None:
     """A change of ignored columns alone is none; a condition that is null deletes nothing."""
     works = make(lane=lane, delete_when="status = 'gone'", ignore_columns=["seen", "status"])
     first = [{"id": number, "title": "a", "status": "new", "seen": 1} for number in range(4)]
@@ -324,7 +317,7 @@ def test_ignored_columns_and_delete_when(make: Callable[..., Works], lane: str) 
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_other_name_for_the_mark_of_deletes(make: Callable[..., Works], lane: str) -> None:
+def test_other_name_for_the_mark_of_deletes(make: Make, lane: str) -> None:
     """`deleted_column` names the mark in source and table; a null mark is none."""
     works = make(lane=lane, deleted_column="withdrawn")
     works.load([{"id": 1, "withdrawn": None}, {"id": 2, "withdrawn": False}])
@@ -334,7 +327,7 @@ def test_other_name_for_the_mark_of_deletes(make: Callable[..., Works], lane: st
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_ties_between_files_and_lines(make: Callable[..., Works], lane: str) -> None:
+def test_ties_between_files_and_lines(make: Make, lane: str) -> None:
     """One batch of two files: equal order values go to the later file, and there to the later line."""
     works = make(lane=lane, order_by="at", columns={"id": "int", "at": "int", "text": "string"})
     header = ["id", "at", "text"]
@@ -346,7 +339,7 @@ def test_ties_between_files_and_lines(make: Callable[..., Works], lane: str) -> 
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_batch_without_changes_commits_nothing(make: Callable[..., Works], lane: str) -> None:
+def test_batch_without_changes_commits_nothing(make: Make, lane: str) -> None:
     """Unchanged and stale rows make no snapshot and no changeset, in the table and in the log."""
     works = make(lane=lane, order_by="at")
     works.load([{"id": 1, **live(5)}, {"id": 2, **live(5)}])
@@ -359,7 +352,7 @@ def test_batch_without_changes_commits_nothing(make: Callable[..., Works], lane:
 
 @pytest.mark.parametrize("lane", LANES)
 @pytest.mark.parametrize("deletes", ["soft", "hard"])
-def test_row_after_a_delete_that_left_no_row(make: Callable[..., Works], lane: str, deletes: str) -> None:
+def test_row_after_a_delete_that_left_no_row(make: Make, lane: str, deletes: str) -> None:
     """Rows not newer than a remembered delete of their key are stale, newer ones are inserted."""
     works = make(lane=lane, order_by="at", deletes=deletes)
     works.load([{"id": 1, **live(5)}, {"id": 2, **live(5)}, {"id": 3, **live(5)}])
@@ -378,7 +371,7 @@ def test_row_after_a_delete_that_left_no_row(make: Callable[..., Works], lane: s
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_row_between_two_deletes(make: Callable[..., Works], lane: str) -> None:
+def test_row_between_two_deletes(make: Make, lane: str) -> None:
     """A row older than the newest delete of its key stays deleted."""
     works = make(lane=lane, order_by="at")
     works.load([{"id": 1, **live(5)}])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame
 
 from esker.events import Event, Listener, Reached, Step, silent
@@ -21,6 +22,7 @@ CHANGES = "lake.shop.works__changes"
 QUARANTINE = "lake.shop.works__quarantine"
 
 Row = dict[str, Any]
+both_lanes = pytest.mark.parametrize("lane", LANES)
 
 
 class Works:
@@ -104,3 +106,7 @@ def at(step: Step, act: Callable[[], object], count: int = 1) -> Listener:
                 act()
 
     return listen
+
+
+Make = Callable[..., Works]
+"""Makes a table in a project of its own, with keys of its pipeline."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,15 @@ import pytest
 from esker.errors import AdoptionRefused, NotOfAPipeline, TableNotFound, TableRewound
 from esker.ledger.change_log import CHANGESET
 from esker.ledger.entry import read_entry, read_head
-from tests.load.works import CHANGES, LANES, WORKS, Works
+from tests.load.works import CHANGES, WORKS, Make, Works, both_lanes
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("adoption")]
 
-Make = Callable[..., Works]
-both_lanes = pytest.mark.parametrize("lane", LANES)
-
 
 @pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Make:
+def make(make: Make) -> Make:
     def made(**keys: Any) -> Works:
-        works = Works(tmp_path_factory.mktemp("works"), **keys)
+        works: Works = make(**keys)
         works.project.engine.open_catalog("lake")
         works.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
         return works

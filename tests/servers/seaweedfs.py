@@ -24,7 +24,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from tests.needs import missing
 from tests.servers.ports import free_port, free_ports
-from tests.servers.waiting import wait_until
+from tests.servers.waiting import end, wait_until
 
 KEY = "esker-tests"
 BUCKET = "raw"
@@ -177,12 +177,7 @@ def running_seaweedfs(store_address: str | None = None) -> Iterator[SeaweedFS]:
             assert process.poll() is None, (folder / "log").read_text()
             yield server
         finally:
-            process.terminate()
-            try:
-                process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(process)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

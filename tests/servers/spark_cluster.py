@@ -17,7 +17,7 @@ import pyspark
 
 from esker.engine.java import find_java
 from tests.servers.ports import free_ports
-from tests.servers.waiting import wait_until
+from tests.servers.waiting import end, wait_until
 
 WORKERS = 2
 
@@ -94,9 +94,4 @@ def _daemon(arguments: list[str], log: Path, environment: dict[str, str]) -> Ite
     try:
         yield
     finally:
-        process.terminate()
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)

@@ -1,7 +1,8 @@
-"""Wait for something to become true, and say what happened when it does not."""
+"""Wait for servers: until something becomes true, or until a process has ended."""
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable
 
@@ -13,3 +14,13 @@ def wait_until(question: Callable[[], bool], what: str, seconds: float = 120) ->
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds:g} seconds")
         time.sleep(0.1)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to end, wait for it, and kill it when it does not."""
+    process.terminate()
+    try:
+        process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

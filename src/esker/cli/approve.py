@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from esker.cli.options import EnvOption, JsonOption, PipelineArgument, ProjectOption
 
 
@@ -16,14 +14,10 @@ def approve(
     """Let a held batch happen."""
     from esker.cli.live import live
     from esker.cli.opening import open_project
-    from esker.cli.output import print_json, print_report
+    from esker.cli.output import end_with
     from esker.pipeline.result import RunReport
 
     opened = open_project(project, env, [pipeline])
     with live() as listen:
-        report = RunReport([opened.approve(pipeline, listen)])
-    if as_json:
-        print_json(report.as_json())
-    else:
-        print_report(report)
-    raise typer.Exit(report.exit_status)
+        result = opened.approve(pipeline, listen)
+    end_with(RunReport([result]), as_json=as_json)

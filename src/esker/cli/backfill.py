@@ -30,15 +30,10 @@ def backfill(
     """Load files of a range of time again, or all of a source. The position does not move."""
     from esker.cli.live import live
     from esker.cli.opening import open_project
-    from esker.cli.output import print_json, print_report
+    from esker.cli.output import end_with
     from esker.pipeline.result import RunReport
 
     opened = open_project(project, env, [pipeline])
     with live() as listen:
         result = opened.backfill(pipeline, since=since, until=until, full=full, listen=listen)
-    report = RunReport([result])
-    if as_json:
-        print_json(report.as_json())
-    else:
-        print_report(report)
-    raise typer.Exit(report.exit_status)
+    end_with(RunReport([result]), as_json=as_json)

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
 
 from esker.errors import EskerError
 from esker.project.secrets import masked, redact
@@ -119,8 +121,16 @@ def print_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title:
     print_table(columns, [[row.get(name) for name in columns] for row in rows], title)
 
 
-def print_report(report: RunReport) -> None:
-    """Print how runs ended."""
+def end_with(report: RunReport, *, as_json: bool) -> NoReturn:
+    """Print how runs ended, and end the command with the status that they give it."""
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print_report(report)
+    raise typer.Exit(report.exit_status)
+
+
+def _print_report(report: RunReport) -> None:
     if not report.pipelines:
         say("nothing is due")
         return

@@ -19,13 +19,9 @@ def run(
     """Load what is new in the sources into the tables."""
     from esker.cli.live import live
     from esker.cli.opening import open_project
-    from esker.cli.output import print_json, print_report
+    from esker.cli.output import end_with
 
     opened = open_project(project, env, pipelines or ())
     with live() as listen:
         report = opened.run_all(pipelines or (), only_due=due, listen=listen)
-    if as_json:
-        print_json(report.as_json())
-    else:
-        print_report(report)
-    raise typer.Exit(report.exit_status)
+    end_with(report, as_json=as_json)

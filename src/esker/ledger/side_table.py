@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -100,7 +101,7 @@ class Stamp:
 
 
 @dataclass(frozen=True)
-class OpenSide:
+class OpenSide(ABC):
     """A side table that is open: rows can be staged for it. They count once a publish has named them."""
 
     property: ClassVar[str]
@@ -114,9 +115,9 @@ class OpenSide:
         opened = Attempt(engine, table)
         return cls(engine, SideTable(table, opened.uuid, opened.location, cls.property), opened)
 
+    @abstractmethod
     def shared(self, stamp: Stamp) -> dict[str, Any]:
         """Return the columns that are the same in all rows of a batch."""
-        raise NotImplementedError
 
     def stage(self, rows: pa.Table | DataFrame, stamp: Stamp) -> StagedFiles:
         """Write a batch's rows as files, from this process or with Spark. What they lack is null."""

@@ -10,7 +10,8 @@ from esker.engine.session import Engine
 from esker.pipeline.plan import PipelinePlan
 from esker.pipeline.table_changes import CreateTable, Repartition
 from esker.project.layout import PartitionField
-from esker.project.pipelines import KEYED, Pipeline
+from esker.project.modes import KEYED
+from esker.project.pipelines import Pipeline
 from esker.project.types import quoted
 from esker.sources import Reader
 

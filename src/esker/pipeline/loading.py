@@ -22,7 +22,7 @@ from esker.load.modes.keyed import Keyed
 from esker.load.modes.replace import Replace
 from esker.load.publish import Publisher
 from esker.pipeline.tables import deletes_of, log_of, quarantine_of
-from esker.project.pipelines import WHOLE
+from esker.project.modes import WHOLE
 from esker.project.types import Column
 from esker.sources import Reader, Span
 

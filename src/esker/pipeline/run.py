@@ -38,7 +38,7 @@ from esker.pipeline.plan import PipelinePlan, apply_changes, open_again, open_re
 from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
-from esker.project.pipelines import WHOLE
+from esker.project.modes import WHOLE
 from esker.project.secrets import redact
 from esker.sources import Reader, Slice, Span
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from cronsim import CronSim, CronSimError
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from esker.project.columns import AnyColumn, ColumnDeclaration
 from esker.project.declaration import (
     Declaration,
     Duration,
@@ -21,83 +23,13 @@ from esker.project.declaration import (
     parse_switch,
 )
 from esker.project.layout import PartitionField, SortField, parse_partition_field, parse_sort_field
+from esker.project.modes import DELETING, KEYED, KEYED_ONLY, MEANINGLESS, ROW_BY_ROW, Mode
 from esker.project.reserved import why_reserved
 from esker.project.sources import Source
-from esker.project.types import Column, Type, parse_type
+from esker.project.types import Column
 
 SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes")
 """How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
-
-
-class ColumnDeclaration(Declaration):
-    """A column in its long form."""
-
-    type: str = Field(description="A Spark type: bigint, decimal(12,2), array<string>, struct<a: int>…")
-    required: bool = Field(False, description="No row may lack a value.")
-    doc: str | None = Field(None, description="Stored with the column in the table.")
-    renamed_from: str | None = Field(
-        None, description="The column's former name: a table that still has it renames the column."
-    )
-
-    @field_validator("type")
-    @classmethod
-    def _known(cls, text: str) -> str:
-        parse_type(text)
-        return text
-
-    def parsed(self) -> Type:
-        return parse_type(self.type)
-
-
-def _short_form(value: Any) -> Any:
-    return {"type": value} if isinstance(value, str) else value
-
-
-AnyColumn = Annotated[
-    ColumnDeclaration, BeforeValidator(_short_form, json_schema_input_type=ColumnDeclaration | str)
-]
-
-
-Mode = Literal[
-    "append", "replace", "replace_partitions", "upsert", "insert_only", "delete_insert", "sync", "scd2"
-]
-KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "delete_insert", "sync", "scd2")
-"""Modes that compare rows by key."""
-WHOLE: tuple[Mode, ...] = ("replace", "sync")
-"""Modes whose batch is all that the source holds."""
-_DELETING: tuple[Mode, ...] = ("upsert", "delete_insert", "sync", "replace")
-"""Modes whose batches can be told how many rows they may delete."""
-_ROW_BY_ROW: tuple[Mode, ...] = ("append", "upsert", "insert_only")
-"""Modes in which a row that is left out changes nothing for others."""
-_KEYED_ONLY = (
-    "key",
-    "order_by",
-    "deletes",
-    "deleted_column",
-    "delete_when",
-    "ignore_columns",
-    "touch",
-    "late",
-)
-_MEANINGLESS: dict[Mode, dict[str, str]] = {
-    "delete_insert": {
-        "order_by": "what a batch holds of a key replaces all that is stored, whatever its age",
-        "deletes": "a key that is deleted has no rows any more",
-        "touch": "there is no order_by",
-        "late": "there is no order_by",
-    },
-    "scd2": {
-        "deletes": "a delete ends the current version, and all versions stay",
-        "touch": "what has not changed opens no version",
-    },
-    "replace": {
-        "order_by": "what the source holds replaces all that is stored, whatever its age",
-        "deletes": "what the source no longer has goes for good; mode sync keeps it, marked",
-        "touch": "there is no order_by",
-        "late": "there is no order_by",
-    },
-}
-"""Keys that would do nothing in a mode, and why."""
 
 
 class ChangeLog(Declaration):
@@ -289,22 +221,12 @@ class Pipeline(Declaration):
     @field_validator("partition_by")
     @classmethod
     def _readable(cls, fields: list[str]) -> list[str]:
-        for index, field in enumerate(fields):
-            try:
-                parse_partition_field(field)
-            except ValueError as error:
-                raise MistakeAt((index,), str(error)) from None
-        return fields
+        return _read_by(parse_partition_field, fields)
 
     @field_validator("sort_by")
     @classmethod
     def _sortable(cls, fields: list[str]) -> list[str]:
-        for index, field in enumerate(fields):
-            try:
-                parse_sort_field(field)
-            except ValueError as error:
-                raise MistakeAt((index,), str(error)) from None
-        return fields
+        return _read_by(parse_sort_field, fields)
 
     @field_validator("properties")
     @classmethod
@@ -328,30 +250,30 @@ class Pipeline(Declaration):
 
     @model_validator(mode="after")
     def _keys_fit_the_mode(self) -> Pipeline:
-        if self.guard.max_delete is not None and self.mode not in _DELETING:
+        if self.guard.max_delete is not None and self.mode not in DELETING:
             raise MistakeAt(
                 ("guard", "max_delete"),
-                f"mode {self.mode} deletes nothing by itself; {', '.join(_DELETING)} do",
+                f"mode {self.mode} deletes nothing by itself; {', '.join(DELETING)} do",
             )
         least, most = self.guard.min_rows, self.guard.max_rows
         if least is not None and most is not None and least > most:
             raise MistakeAt(("guard", "min_rows"), "min_rows is more than max_rows")
-        if self.evolution == "discard_row" and self.mode not in _ROW_BY_ROW:
+        if self.evolution == "discard_row" and self.mode not in ROW_BY_ROW:
             raise MistakeAt(
                 ("evolution",),
                 f"in mode {self.mode} a row that is left out would be taken for one that is gone; "
-                f"discard_row is for {', '.join(_ROW_BY_ROW)}",
+                f"discard_row is for {', '.join(ROW_BY_ROW)}",
             )
         if self.mode == "replace_partitions" and not self.partition_by:
             raise MistakeAt(("mode",), "mode replace_partitions needs partition_by:")
         if self.mode in KEYED and not self.key:
             raise MistakeAt(("mode",), f"mode {self.mode} needs key:, the columns that identify a row")
         if not self.is_keyed:
-            for name in _KEYED_ONLY:
+            for name in KEYED_ONLY:
                 if name in self.model_fields_set:
                     modes = f"{', '.join(KEYED)}, and replace with key:"
                     raise MistakeAt((name,), f"{name}: is for modes with a key ({modes})")
-        for name, why in _MEANINGLESS.get(self.mode, {}).items():
+        for name, why in MEANINGLESS.get(self.mode, {}).items():
             if name in self.model_fields_set:
                 raise MistakeAt((name,), f"{name}: has no meaning in mode {self.mode}: {why}")
         return self
@@ -428,3 +350,13 @@ class Pipeline(Declaration):
         if "sort_by" not in self.model_fields_set:
             return tuple(SortField(name) for name in self.key)
         return tuple(parse_sort_field(text) for text in self.sort_by)
+
+
+def _read_by(parse: Callable[[str], object], fields: list[str]) -> list[str]:
+    """Return fields that can be read; of the first that cannot, say where it stands."""
+    for index, field in enumerate(fields):
+        try:
+            parse(field)
+        except ValueError as error:
+            raise MistakeAt((index,), str(error)) from None
+    return fields

@@ -15,17 +15,9 @@ from esker.ledger.change_log import CHANGESET, HASH_AFTER, OP
 from esker.ledger.entry import read_entry
 from esker.ledger.leases import held
 from tests.folder import Folder
-from tests.load.works import LANES, WORKS, Works, at
+from tests.load.works import WORKS, Make, Works, at, both_lanes
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sql")]
-
-Make = Callable[..., Works]
-both_lanes = pytest.mark.parametrize("lane", LANES)
-
-
-@pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Make:
-    return lambda **keys: Works(tmp_path_factory.mktemp("works"), **keys)
 
 
 def titles(works: Works) -> dict[Any, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from esker.engine.failures import JvmFailure, causes, explained
 from esker.engine.iceberg.java import iceberg
-from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot
+from esker.engine.iceberg.metadata import Metadata, Snapshot, SnapshotId, read_metadata, read_snapshot
 from esker.engine.session import Engine
 from esker.engine.sql import identifier, literal
 from esker.errors import TableNotFound
@@ -45,19 +45,10 @@ class TableId:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Metadata):
     """A table as it was when it was looked at."""
 
     id: TableId
-    uuid: str
-    location: str
-    format_version: int
-    schema_id: int
-    columns: tuple[Column, ...]
-    partition_fields: tuple[str, ...]
-    sort_fields: tuple[SortField, ...]
-    properties: Mapping[str, str]
-    snapshot: Snapshot | None
 
 
 @dataclass(frozen=True)
@@ -137,18 +128,7 @@ def find_table(engine: Engine, table: TableId) -> Table | None:
                 return None
             raise
         metadata = read_metadata(jvm, found.operations().current())
-    return Table(
-        id=table,
-        uuid=metadata.uuid,
-        location=metadata.location,
-        format_version=metadata.format_version,
-        schema_id=metadata.schema_id,
-        columns=metadata.columns,
-        partition_fields=metadata.partition_fields,
-        sort_fields=metadata.sort_fields,
-        properties=metadata.properties,
-        snapshot=metadata.snapshot,
-    )
+    return Table(**{field.name: getattr(metadata, field.name) for field in fields(metadata)}, id=table)
 
 
 def list_tables(engine: Engine, catalog: str) -> list[str]:

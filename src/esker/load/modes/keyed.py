@@ -20,7 +20,8 @@ from esker.load.lanes.large_edits import LargeEdits
 from esker.load.lanes.small import SmallBatch
 from esker.load.lanes.small_edits import SmallEdits
 from esker.load.publish import Change
-from esker.project.pipelines import WHOLE, Pipeline
+from esker.project.modes import WHOLE
+from esker.project.pipelines import Pipeline
 from esker.project.types import Column
 from esker.sources import Span
 

@@ -17,7 +17,8 @@ from esker.errors import FileChanged, FileChangedWhileReading
 from esker.ledger.entry import Position
 from esker.ledger.loaded_files import LoadedFiles
 from esker.ledger.run_id import new_run_id
-from esker.project.pipelines import WHOLE, Pipeline
+from esker.project.modes import WHOLE
+from esker.project.pipelines import Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column
 from esker.sources.files.csv import CsvFormat
