@@ -11,6 +11,19 @@ import pytest
 from tests.folder import Folder
 from tests.load.works import Make, Works
 
+SHARED = ("spark_cluster", "seaweedfs", "postgres", "outcomes", "stories", "refusing")
+"""Fixtures that take long to make and serve many tests."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Send tests that share a dear fixture to one test process."""
+    for item in items:
+        for name in SHARED:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+                break
+
 
 @pytest.fixture(scope="session")
 def spark_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

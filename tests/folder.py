@@ -20,8 +20,12 @@ SPARK: dict[str, Any] = {
     "driver_memory": "2g",
     "conf": {
         "spark.sql.shuffle.partitions": "2",
-        # For short work: less compiling, fewer threads.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # For rows that fit one hand: each stage as a job of its own, to look at its size, takes longer.
+        "spark.sql.adaptive.enabled": "false",
+        # For short work: less compiling, fewer threads. With one level of compiling Java's code cache is
+        # small; when it is full, Java compiles and forgets without end.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+        "-XX:ReservedCodeCacheSize=400m",
     },
 }
 

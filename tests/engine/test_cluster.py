@@ -22,7 +22,6 @@ from tests.servers.spark_cluster import WORKERS, SparkCluster
 
 @pytest.mark.process
 @pytest.mark.server
-@pytest.mark.xdist_group("spark_cluster")
 def test_executors_write_the_files(spark_cluster: SparkCluster, tmp_path: Path) -> None:
     """Every data file was written by a task that ran in an executor, and every row is right.
 

@@ -30,7 +30,6 @@ def command_lines() -> list[str]:
 
 @pytest.mark.process
 @pytest.mark.server
-@pytest.mark.xdist_group("postgres")
 def test_a_pipeline_on_a_catalog_in_postgresql(database: Database, tmp_path: Path) -> None:
     """Rows arrive, PyIceberg reads them; a catalog that refuses the password stops its own pipeline only.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from esker.ledger.change_log import (
 from esker.pipeline.result import RunResult
 from tests.load.works import CHANGES, LANES, WORKS, Row, Works
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("change_log")]
+pytestmark = pytest.mark.spark
 
 
 def work(number: int, at: int, title: str = "a", *, deleted: bool = False, **more: Any) -> Row:
@@ -59,21 +60,25 @@ class Story:
         return self.logs[-1]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(lane, deletes) for lane in LANES for deletes in ("soft", "hard")],
-    ids=" ".join,
-)
-def story(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark_running: None
-) -> Story:
-    lane, deletes = request.param
-    works = Works(tmp_path_factory.mktemp("works"), lane=lane, deletes=deletes, order_by="at")
-    results, logs = [], []
-    for batch in BATCHES:
-        results.append(works.load(batch))
-        logs.append(works.log())
-    return Story(works, deletes, results, logs)
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Callable[[str, str], Story]:
+    """Tell each story once, whatever the order of the tests."""
+
+    @cache
+    def tell(lane: str, deletes: str) -> Story:
+        works = Works(tmp_path_factory.mktemp("works"), lane=lane, deletes=deletes, order_by="at")
+        results, logs = [], []
+        for batch in BATCHES:
+            results.append(works.load(batch))
+            logs.append(works.log())
+        return Story(works, deletes, results, logs)
+
+    return tell
+
+
+@pytest.fixture(params=[(lane, deletes) for lane in LANES for deletes in ("soft", "hard")], ids=" ".join)
+def story(request: pytest.FixtureRequest, stories: Callable[[str, str], Story]) -> Story:
+    return stories(*request.param)
 
 
 def test_changesets_are_dense(story: Story) -> None:

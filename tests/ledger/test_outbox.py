@@ -15,7 +15,7 @@ from esker.events import Event, Reached, Step
 from esker.ledger.change_log import BATCH, CHANGESET, COMMITTED_AT, ROW, RUN
 from tests.load.works import CHANGES, LANES, WORKS, Make, Row, Works, at
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("outbox")]
+pytestmark = pytest.mark.spark
 
 
 class Stopped(BaseException):

@@ -13,7 +13,7 @@ from esker.ledger.change_log import CHANGESET
 from esker.ledger.retention import Retained, trim
 from tests.load.works import CHANGES, WORKS, Works
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("outbox")]
+pytestmark = pytest.mark.spark
 
 LOG = TableId("lake", "shop.works__changes")
 MONTH = timedelta(days=30)

@@ -26,7 +26,7 @@ from tests.folder import Folder
 from tests.servers.ports import free_port
 from tests.servers.postgres import Database, Postgres
 
-pytestmark = [pytest.mark.server, pytest.mark.xdist_group("postgres")]
+pytestmark = pytest.mark.server
 
 ROUNDS = 20
 

@@ -10,7 +10,7 @@ import pytest
 from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP, ROW
 from tests.load.works import QUARANTINE, Make, Works, both_lanes
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("delete_insert")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

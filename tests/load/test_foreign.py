@@ -10,7 +10,7 @@ from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP
 from esker.ledger.foreign import FOREIGN
 from tests.load.works import WORKS, Make, Row, Works, both_lanes
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("foreign")]
+pytestmark = pytest.mark.spark
 
 
 def rows(*numbers: int, title: str = "a") -> list[Row]:

@@ -15,7 +15,7 @@ from esker.ledger.change_log import CHANGESET, OP, ORDER
 from tests.folder import Folder
 from tests.load.works import QUARANTINE, Make, Works, both_lanes
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("history")]
+pytestmark = pytest.mark.spark
 
 Version = tuple[int, int | None, str]
 

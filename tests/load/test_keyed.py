@@ -21,7 +21,7 @@ from esker.errors import UnsuitableKey
 from esker.events import Step
 from tests.load.works import CHANGES, QUARANTINE, WORKS, Make, Row, Works, at, both_lanes
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("keyed")]
+pytestmark = pytest.mark.spark
 
 
 class Stopped(BaseException):

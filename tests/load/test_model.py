@@ -31,7 +31,7 @@ from esker.errors import TableRewound
 from esker.ledger.change_log import CHANGESET, OP
 from tests.load.works import CHANGES, WORKS, Row, Works
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("model")]
+pytestmark = pytest.mark.spark
 
 KEYS = st.integers(0, 7)
 
@@ -218,6 +218,8 @@ class Histories(RuleBasedStateMachine):
             columns={"id": "bigint", "at": "bigint", "title": "string", "deleted": "boolean"},
             **keys,
         )
+        # As users have it: other tests go without, because it takes longer.
+        self.works.project.engine.spark.conf.set("spark.sql.adaptive.enabled", "true")
         self.lane = "small"
         self._load([Sent(key, 4, "a", False) for key in range(3)], "small")
 

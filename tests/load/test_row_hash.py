@@ -19,7 +19,7 @@ from esker.load.row_hash import arrow_hash, spark_hash
 from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type
 from tests.folder import Folder
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("row_hash")]
+pytestmark = pytest.mark.spark
 
 _ARROW = {
     "boolean": pa.bool_(),

@@ -17,7 +17,7 @@ import pytest
 from esker.load.counts import RowCounts
 from tests.load.works import CHANGES, LANES, Make, Row, Works
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("state_table")]
+pytestmark = pytest.mark.spark
 
 NEWEST = 9
 """The highest order value of the incoming batch."""

@@ -15,7 +15,7 @@ from esker.ledger.change_log import CHANGESET
 from esker.ledger.entry import read_entry, read_head
 from tests.load.works import CHANGES, WORKS, Make, Works, both_lanes
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("adoption")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

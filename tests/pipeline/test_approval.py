@@ -6,9 +6,11 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from esker.errors import Held, NoHold
+from esker.ledger.change_log import CHANGESET, OP
 from esker.ledger.state import State
 from esker.pipeline.status import project_status
 from tests.folder import Folder
@@ -113,6 +115,29 @@ def test_approving_counts_against_the_table_of_today(make_folder: MakeFolder) ->
     result = folder.open().approve("sales")
     assert (result.status, result.rows.missing) == ("succeeded", 4)
     assert ids(folder) == list(range(5))
+
+
+def test_a_hold_approved_after_many_commits_and_a_compaction(make_folder: MakeFolder) -> None:
+    """What is deleted are the rows of today: twenty changesets later, in files that did not exist."""
+    folder = snapshots(make_folder)
+    edits = Folder.files_pipeline("nothing/*.csv", mode="upsert", key=["id"])
+    folder.document["pipelines"]["edits"] = edits
+    folder.save()
+    deliver(folder, range(5))
+    with pytest.raises(Held):
+        folder.run()
+    project = folder.open()
+    for number in range(20):
+        project.load("edits", pa.table({"id": [3, 9], "v": [f"edit {number}"] * 2}))
+    project.engine.spark.sql("CALL lake.system.rewrite_data_files('shop.sales')")
+    result = project.approve("sales")
+    assert (result.status, result.rows.missing, result.rows.updated) == ("succeeded", 5, 1)
+    assert dict(folder.rows("shop.sales", "id", "v")) == dict.fromkeys(range(5), "a")
+    log = folder.rows("shop.sales__changes", CHANGESET, OP, "id", "v")
+    assert [row for row in log if row[0] == 22 and row[2] in (3, 9)] == [
+        (22, "delete", 9, "edit 19"),
+        (22, "update", 3, "a"),
+    ]
 
 
 def test_a_rejected_batch_is_left_behind(make_folder: MakeFolder) -> None:

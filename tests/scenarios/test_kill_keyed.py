@@ -20,7 +20,7 @@ from tests.folder import Folder
 from tests.load.works import at
 from tests.scenarios.test_kill import run_and_kill
 
-pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.xdist_group("kill_keyed")]
+pytestmark = [pytest.mark.spark, pytest.mark.process]
 
 HEADER = ["id", "at", "title", "deleted"]
 BATCHES: dict[str, list[tuple[Any, ...]]] = {
@@ -104,7 +104,7 @@ def published_by(step: Step, count: int) -> int:
     return count - 1
 
 
-def kill_and_rerun(folder: Folder, step: Step, count: int) -> None:
+def kill_and_rerun(folder: Folder, step: Step, count: int, state_database: str) -> None:
     """Load a batch, die at a step of the next two, and look at what the following run makes of it."""
     write(folder, "a")
     folder.run()
@@ -115,6 +115,9 @@ def kill_and_rerun(folder: Folder, step: Step, count: int) -> None:
     published = published_by(step, count)
     assert state(folder) == STATES[published]  # whole batches only, whatever the instant
 
+    if state_database == "lost":
+        for path in folder.path.glob(".esker/state.db*"):
+            path.unlink()
     result = folder.run()
     assert result.batches == 2 - published
     assert state(folder) == STATES[2]
@@ -124,20 +127,29 @@ def kill_and_rerun(folder: Folder, step: Step, count: int) -> None:
     assert folder.run().rows.read == 0
 
 
-@pytest.mark.parametrize(("step", "count"), DANGEROUS, ids=[f"{step}-{count}" for step, count in DANGEROUS])
-def test_upsert_after_a_kill(tmp_path: Path, spark_running: None, step: Step, count: int) -> None:
-    """Killed (signal 9, Java included) around the commit; the next run converges, one more does nothing."""
-    kill_and_rerun(keyed_project(tmp_path), step, count)
+@pytest.mark.parametrize(
+    ("step", "count", "state_database"),
+    [(step, count, ("kept", "lost")[index % 2]) for index, (step, count) in enumerate(DANGEROUS)],
+)
+def test_upsert_after_a_kill(
+    tmp_path: Path, spark_running: None, step: Step, count: int, state_database: str
+) -> None:
+    """Killed (signal 9, Java included) around the commit; the next run converges, one more does nothing.
+
+    Also when the state database went with the machine: what counts stands in the table.
+    """
+    kill_and_rerun(keyed_project(tmp_path), step, count, state_database)
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("state_database", ["kept", "lost"])
 @pytest.mark.parametrize("lane", ["small", "large"])
 @pytest.mark.parametrize(("step", "count"), EVERYWHERE, ids=[f"{step}-{count}" for step, count in EVERYWHERE])
 def test_upsert_after_a_kill_at_every_step(
-    tmp_path: Path, spark_running: None, step: Step, count: int, lane: str
+    tmp_path: Path, spark_running: None, step: Step, count: int, lane: str, state_database: str
 ) -> None:
     """The same at every step of both batches, in both lanes."""
-    kill_and_rerun(keyed_project(tmp_path, lane=lane), step, count)
+    kill_and_rerun(keyed_project(tmp_path, lane=lane), step, count, state_database)
 
 
 # --- two writers ---------------------------------------------------------------------------------

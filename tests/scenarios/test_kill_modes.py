@@ -12,7 +12,7 @@ from esker.ledger.change_log import CHANGESET, OP
 from tests.folder import Folder
 from tests.scenarios.test_kill import run_and_kill
 
-pytestmark = [pytest.mark.spark, pytest.mark.process, pytest.mark.xdist_group("kill_modes")]
+pytestmark = [pytest.mark.spark, pytest.mark.process]
 
 COLUMNS = ["id", "day", "title"]
 FIRST = [(n, "mon", "a") for n in range(8)] + [(1, "mon", "b")]

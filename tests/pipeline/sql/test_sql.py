@@ -17,7 +17,7 @@ from esker.ledger.leases import held
 from tests.folder import Folder
 from tests.load.works import WORKS, Make, Works, at, both_lanes
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("sql")]
+pytestmark = pytest.mark.spark
 
 
 def titles(works: Works) -> dict[Any, Any]:

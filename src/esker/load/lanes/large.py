@@ -153,14 +153,20 @@ class LargeBatch(Change):
     def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
         stored = self._by_content(attempt, self._keep(self._stored(attempt)))
         verdicts = self._keep(self._verdicts(stored, self._forgotten(attempt, moment)))
-        outcomes = {row["outcome"]: row["count"] for row in verdicts.groupBy("outcome").count().collect()}
+        found = (
+            verdicts.groupBy("outcome")
+            .agg(F.count(F.lit(1)).alias("count"), F.count(F.when(self._is_untold(), 1)).alias("untold"))
+            .collect()
+        )
+        outcomes = {row["outcome"]: row["count"] for row in found}
         duplicates = self.read - self.keyless - sum(outcomes.values()) + outcomes.get("missing", 0)
         counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.keyless)
         live = stored.where(~F.col("s_deleted"))
         self.given.check(counts, live.count if self.rules.is_complete else lambda: attempt.files.rows)
         has_gone = any(outcomes.get(outcome) for outcome in GONE)
         last_rows = self._last_rows(attempt, verdicts) if has_gone else None
-        remembered = self._remembered(verdicts, last_rows)
+        has_untold = any(row["untold"] for row in found)
+        remembered = self._remembered(verdicts, last_rows) if has_untold else None
         return Compared(
             counts=counts,
             doomed=self._doomed(attempt, stored, verdicts),
@@ -282,19 +288,26 @@ class LargeBatch(Change):
             return found
         return found.groupBy("asked").agg(F.max("forgotten").alias("forgotten"))
 
-    def _remembered(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame | None:
-        """Return the deletes that no row of the table will tell of, if there are any: key and order value."""
+    def _is_untold(self) -> Expression:
+        """Return whether a verdict is a delete that no row of the table will tell of."""
         if self.rules.order_by is None:
-            return None
-        keys = [quoted(name) for name in self.rules.key]
+            return F.lit(False)
         is_new = F.col("final").isNotNull() & F.coalesce(F.col("final") > F.col("forgotten"), F.lit(True))
-        unseen = verdicts.where(((F.col("file").isNull() & F.col("del")) | F.col("again")) & is_new)
-        unseen = unseen.select(F.col("winner").alias(SEQUENCE), F.col("final").alias(ORDER))
-        rows = self.rows.join(F.broadcast(unseen), SEQUENCE).select(*keys, ORDER)
+        untold = ((F.col("file").isNull() & F.col("del")) | F.col("again")) & is_new
+        if self.rules.deleted_column is None:
+            untold = untold | (F.col("outcome").isin(*GONE) & F.col("final").isNotNull())
+        return untold
+
+    def _remembered(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame:
+        """Return the key and the order value of deletes that no row of the table will tell of."""
+        keys = [quoted(name) for name in self.rules.key]
+        untold = verdicts.where(self._is_untold() & ~F.col("outcome").isin(*GONE))
+        untold = untold.select(F.col("winner").alias(SEQUENCE), F.col("final").alias(ORDER))
+        rows = self.rows.join(F.broadcast(untold), SEQUENCE).select(*keys, ORDER)
         if last_rows is not None and self.rules.deleted_column is None:
-            rows = rows.unionByName(last_rows.select(*keys, _of_verdict("final").alias(ORDER)))
-        rows = rows.where(F.col(ORDER).isNotNull())
-        return rows.coalesce(1) if rows.limit(1).count() else None
+            gone = last_rows.select(*keys, _of_verdict("final").alias(ORDER))
+            rows = rows.unionByName(gone.where(F.col(ORDER).isNotNull()))
+        return rows.coalesce(1)
 
     def _verdicts(self, stored: DataFrame, forgotten: DataFrame) -> DataFrame:
         sql = verdicts_sql(self.rules, "{winners}", "{stored}", "{forgotten}")
