@@ -1,9 +1,12 @@
 """A run that is killed at a step: started by tests as a process of its own.
 
-    python -m tests.scenarios.killed_run FOLDER STEP COUNT
+    python -m tests.scenarios.killed_run FOLDER STEP COUNT run PIPELINE
+    python -m tests.scenarios.killed_run FOLDER STEP COUNT sql STATEMENT
+    python -m tests.scenarios.killed_run FOLDER STEP COUNT adopt TABLE
 
 kills its whole process group, Java included, with signal 9 when the run reaches STEP the COUNT-th time.
-STEP may also be a number of seconds after planning: a random instant.
+STEP may also be a number of seconds after planning: a random instant. The steps of an adoption are before
+and after its commit.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import sys
 import threading
 
 import esker
+from esker.engine.iceberg.commit import Attempt
 from esker.events import Event, Reached, Step
 
 
@@ -21,7 +25,7 @@ def kill() -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def main(folder: str, step: str, count: int) -> None:
+def main(folder: str, step: str, count: int, act: str, what: str) -> None:
     seen = 0
 
     def listen(event: Event) -> None:
@@ -35,8 +39,28 @@ def main(folder: str, step: str, count: int) -> None:
         elif event.step is Step.PLANNED and step not in set(Step):
             threading.Timer(float(step), kill).start()
 
-    esker.open(folder).run("sales", listen)
+    project = esker.open(folder)
+    match act:
+        case "run":
+            project.run(what, listen)
+        case "sql":
+            project.sql(what, listen)
+        case "adopt":
+            _kill_around_the_swap(step)
+            project.adopt(what)
+
+
+def _kill_around_the_swap(step: str) -> None:
+    swap = Attempt.swap
+
+    def dying(attempt: Attempt) -> None:
+        if step == Step.BEFORE_COMMIT:
+            kill()
+        swap(attempt)
+        kill()
+
+    Attempt.swap = dying  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5])

@@ -18,18 +18,24 @@ pytestmark = [pytest.mark.spark, pytest.mark.process]
 ROOT = Path(__file__).parents[2]
 
 
-def run_and_kill(folder: Folder, step: str, count: int = 1) -> None:
-    """Run the pipeline in a process group of its own that dies at a step."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.scenarios.killed_run", str(folder.path), step, str(count)],
+def run_and_kill(folder: Folder, step: str, count: int = 1, act: str = "run", what: str = "sales") -> None:
+    """Run the pipeline, or do something else, in a process group of its own that dies at a step."""
+    process = start_mortal(folder, step, count, act, what)
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL, output.decode()
+    wait_for_end(process.pid)
+
+
+def start_mortal(folder: Folder, step: str, count: int, act: str, what: str) -> subprocess.Popen[bytes]:
+    """Start a process group of its own that dies when it reaches a step."""
+    command = [sys.executable, "-m", "tests.scenarios.killed_run", str(folder.path), step, str(count)]
+    return subprocess.Popen(
+        [*command, act, what],
         cwd=ROOT,
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == -signal.SIGKILL, output.decode()
-    wait_for_end(process.pid)
 
 
 def wait_for_end(group: int) -> None:

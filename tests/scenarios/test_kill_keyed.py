@@ -198,6 +198,32 @@ def test_zombie_is_fenced(loaded: Folder, step: Step) -> None:
     check_log(loaded, 3)
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("batches", ["c", "cd"])
+@pytest.mark.parametrize("step", [step for step in Step if step not in (Step.PLANNED, Step.FINISHED)])
+def test_zombie_at_every_step(loaded: Folder, step: Step, batches: str) -> None:
+    """A run that sleeps anywhere while another goes on: fenced before its commit, harmless after it."""
+    BATCHES["d"], other = [(number, 4, "d", "false") for number in (5, 20)], elsewhere(loaded)
+
+    def go_on() -> None:
+        for name in batches:
+            write(loaded, name)
+        other.run()
+
+    is_published = step in (Step.AFTER_COMMIT, Step.BEFORE_LOG, Step.LOGGED)
+    if is_published:
+        loaded.run(listen=at(step, go_on))
+    else:
+        with pytest.raises(Fenced) as caught:
+            loaded.run(listen=at(step, go_on))
+        assert caught.value.landed == "no"
+    expected = STATES[2] | (dict.fromkeys((5, 20), (4, "d", False)) if "d" in batches else {})
+    assert state(loaded) == expected
+    check_log(loaded, 2 + len(batches))
+    assert len(loaded.rows("shop.sales__quarantine")) == 1
+    assert loaded.run().rows.read == 0
+
+
 def test_zombie_between_table_and_log(loaded: Folder) -> None:
     """A run that sleeps after its commit while another goes on: both logged once, in order."""
     other = elsewhere(loaded)
