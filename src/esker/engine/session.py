@@ -25,6 +25,7 @@ from esker.engine.failures import explain, explained
 from esker.engine.gateway import launch, stop
 from esker.engine.iceberg.handles import Handles
 from esker.engine.jars import provide_jars
+from esker.engine.local_files import use_plain_files
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
@@ -74,7 +75,7 @@ class Engine:
             else:
                 log = Path(_note(context, "log"))
                 _check_jars(project, _note(context, "jars").split(","))
-            _without_checksum_files(context)
+            use_plain_files(context)
             # A session of its own, so that no setting of one project reaches another.
             engine = cls(project, SparkSession(context).newSession(), log)
         engine._configure()
@@ -203,20 +204,6 @@ def _connect(conf: SparkConf, gateway: Any, log: Path) -> SparkContext:
         # PySpark's own handler talks to Java in the middle of another call, and both break.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     return context
-
-
-def _without_checksum_files(context: SparkContext) -> None:
-    """Read and write local files as they are.
-
-    Hadoop's checksum files stand beside every file, double their number, and cannot stand beside one
-    whose name holds a colon, as times of day do. Said for each session: Hadoop may have made its local
-    file system anew since the last one.
-    """
-    java_context: Any = context._jsc
-    files = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]
-    local = files.getLocal(java_context.hadoopConfiguration())
-    local.setVerifyChecksum(False)
-    local.setWriteChecksum(False)
 
 
 def _forget(gateway: Any) -> None:

@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
 from esker.engine.iceberg.credentials import store_of
-from esker.engine.iceberg.java import each, iceberg, text_list
+from esker.engine.iceberg.java import each, iceberg, in_this_thread, text_list
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
 from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
@@ -247,6 +247,8 @@ class Attempt:
     def _into_transaction(self, change: Any, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         for key, value in summary.items():
             change.set(key, value)
+        if self.location.startswith("file:"):
+            change.scanManifestsWith(in_this_thread(self._jvm))
         change.commit()  # into the transaction, not into the catalog
         snapshot = self._transaction.currentMetadata().currentSnapshot()
         return snapshot.snapshotId(), snapshot.sequenceNumber()

@@ -52,3 +52,15 @@ def json_node(jvm: Any, document: Any) -> Any:
 @lru_cache(maxsize=8)
 def _mapper(jvm: Any) -> Any:
     return iceberg(jvm, "shaded.com.fasterxml.jackson.databind.ObjectMapper")()
+
+
+@lru_cache(maxsize=8)
+def in_this_thread(jvm: Any) -> Any:
+    """Return an executor that does at once what it is given.
+
+    Iceberg looks every 10 ms whether its threads are done, and has five such pauses in a commit. On a local
+    disk all of a commit's manifests take less than one of them.
+    """
+    return iceberg(
+        jvm, "relocated.com.google.common.util.concurrent.MoreExecutors"
+    ).newDirectExecutorService()
