@@ -45,8 +45,7 @@ def opened(store: Store, file: FileEntry) -> Iterator[DataFile]:
     files, path = store.filesystem(file.path)
     with explained(file.path):
         if isinstance(files, fs.LocalFileSystem):
-            with pq.ParquetFile(path, filesystem=files, pre_buffer=True) as local:
-                yield local
+            yield _LocalFile(path, file.size)
             return
         try:
             yield _remote(store, store.keys, file.path, file.size)
@@ -54,6 +53,41 @@ def opened(store: Store, file: FileEntry) -> Iterator[DataFile]:
             if not store.exists(file.path):
                 raise FileNotFoundError(file.path) from error
             raise
+
+
+@dataclass(frozen=True)
+class _LocalFile:
+    """A file on a disk, opened for each reading. Its footer is kept."""
+
+    path: str
+    size: int
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        return _footer(self.path, self.size)
+
+    @property
+    def schema_arrow(self) -> pa.Schema:
+        return self.metadata.schema.to_arrow_schema()
+
+    def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
+        with self._open() as file:
+            return file.read_row_groups(groups, columns)
+
+    def iter_batches(
+        self, batch_size: int, row_groups: list[int], columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        with self._open() as file:
+            yield from file.iter_batches(batch_size, row_groups, columns)
+
+    def _open(self) -> pq.ParquetFile:
+        return pq.ParquetFile(self.path, metadata=self.metadata, pre_buffer=True)
+
+
+@lru_cache(maxsize=2048)
+def _footer(path: str, size: int) -> pq.FileMetaData:
+    """Return a footer. Files of tables never change; one in its place would have another size."""
+    return pq.read_metadata(path)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from pyroaring import BitMap64
 
 from esker.engine.iceberg.data_file import DataFile, opened
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
+from esker.engine.iceberg.narrow import Kept
 from esker.engine.iceberg.positions import deleted_positions
 from esker.engine.iceberg.schema import FieldSchema, conform, field_id
 from esker.engine.store import LOCAL, Store
@@ -28,6 +29,7 @@ _POOL = ThreadPoolExecutor(32, thread_name_prefix="esker-lookup")
 _WHOLE = ThreadPoolExecutor(4, thread_name_prefix="esker-rows")
 """Few: each holds a row group with all its columns."""
 _BESIDE = ThreadPoolExecutor(16, thread_name_prefix="esker-deletes")
+_kept = Kept()
 _ALL_DIGITS = Context(prec=38)
 """Python rounds to 28 digits unless told otherwise."""
 _PART = 16_384
@@ -168,7 +170,16 @@ def _look_into(
             return None
         # From a store, deletes come while the columns do; from a disk, only if they are needed.
         beside = None if files.store == LOCAL else _BESIDE.submit(deleted_positions, files, file)
-        rows = _read(parquet, groups, schema, [*keys.names, *columns])
+        stored = _stored_names(parquet, schema, [*keys.names, *columns])
+        present = [name for name in stored.values() if name is not None]
+        # All of a table would only push everything else out.
+        keep = present and not whole
+        read = (
+            _kept.read(file, parquet, groups, present)
+            if keep
+            else parquet.read_row_groups(groups, present or None)
+        )
+        rows = _as_now(read, stored, schema)
     asked = pc.index_in(joined(rows.select(keys.names)), value_set=keys.values)
     hits = pa.array(range(len(asked)), pa.int64()) if whole else pc.indices_nonzero(pc.is_valid(asked))
     if not len(hits):
@@ -224,15 +235,11 @@ def _leaf(parquet: DataFile, schema: FieldSchema, name: str) -> int | None:
     return paths.index(stored) if stored in paths else None
 
 
-def _read(parquet: DataFile, groups: list[int], schema: FieldSchema, names: Sequence[str]) -> pa.Table:
-    """Read columns by field id, as the table's types now; a column that the file lacks is null."""
-    stored = _stored_names(parquet, schema, names)
-    present = [name for name in stored.values() if name is not None]
-    return _as_now(parquet.read_row_groups(groups, present or None), stored, schema)
-
-
 def _as_now(read: pa.Table, stored: Mapping[str, str | None], schema: FieldSchema) -> pa.Table:
-    """Return rows of a file as the table's types now. `stored` has the file's names of the columns."""
+    """Return rows of a file as the table's types now; columns that it lacks are null.
+
+    `stored` has the file's names of the columns.
+    """
     columns = []
     for name, source in stored.items():
         field = schema.arrow.field(name)
