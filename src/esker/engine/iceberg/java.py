@@ -58,8 +58,8 @@ def _mapper(jvm: Any) -> Any:
 def in_this_thread(jvm: Any) -> Any:
     """Return an executor that does at once what it is given.
 
-    Iceberg looks every 10 ms whether its threads are done, and has five such pauses in a commit. On a local
-    disk all of a commit's manifests take less than one of them.
+    Iceberg looks every 10 ms whether its threads are done, and pauses so several times in a commit. On a
+    local disk all of a commit's manifests take less than one pause.
     """
     return iceberg(
         jvm, "relocated.com.google.common.util.concurrent.MoreExecutors"
