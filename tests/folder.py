@@ -83,6 +83,11 @@ class Folder:
         """Write a file of JSON lines below the folder."""
         return self.write(name, "".join(json.dumps(row) + "\n" for row in rows))
 
+    def lose_state(self) -> None:
+        """Remove the state database."""
+        for path in self.path.glob(".esker/state.db*"):
+            path.unlink()
+
     def open(self, env: str | None = None) -> OpenProject:
         """Open the project as it is on the disk now."""
         return esker.open(self.path, env)

@@ -24,7 +24,7 @@ def hadoop_files(context: SparkContext) -> tuple[Any, Any]:
 
 
 def test_files_get_the_permissions_that_are_asked_for(folder: Folder, tmp_path: Path) -> None:
-    """Also the sticky bit, which Java cannot set; there is no checksum file beside them."""
+    """Also the sticky bit; there is no checksum file beside them."""
     jvm, files = hadoop_files(folder.open().engine.spark.sparkContext)
     assert files.getClass().getName() == "esker.PlainLocalFileSystem"
     path = jvm.org.apache.hadoop.fs.Path(str(tmp_path / "below" / "a.txt"))
@@ -35,6 +35,17 @@ def test_files_get_the_permissions_that_are_asked_for(folder: Folder, tmp_path: 
     for octal in ("600", "750", "1777"):
         files.setPermission(path, jvm.org.apache.hadoop.fs.permission.FsPermission(octal))
         assert oct(stat.S_IMODE(created.stat().st_mode)) == f"0o{octal}"
+
+
+def test_folders_go_on_handing_their_group_on(folder: Folder, tmp_path: Path) -> None:
+    """Teams share a warehouse by a folder whose group all that is made in it gets."""
+    jvm, files = hadoop_files(folder.open().engine.spark.sparkContext)
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o2775)
+    files.create(jvm.org.apache.hadoop.fs.Path(str(shared / "db" / "works" / "a.txt")), True).close()
+    assert stat.S_IMODE((shared / "db" / "works").stat().st_mode) == 0o2755
+    assert stat.S_IMODE((shared / "db" / "works" / "a.txt").stat().st_mode) == 0o644
 
 
 def test_file_system_that_was_made_anew_is_replaced_again(folder: Folder) -> None:

@@ -398,8 +398,7 @@ class EskerStop(EskerError):
 
 def test_lost_state_database_changes_nothing(loaded: Folder) -> None:
     """Scenario 45: without history and leases the table still knows how far it is."""
-    for path in loaded.path.glob(".esker/state.db*"):
-        path.unlink()
+    loaded.lose_state()
     assert loaded.run().rows.inserted == 1
     assert loaded.rows() == [(1,), (2,), (3,)]
 
@@ -420,8 +419,7 @@ def test_slice_without_rows_commits_nothing_and_is_remembered(loaded: Folder) ->
     assert snapshots(loaded) == before
     assert "nothing new" in loaded.run().notes[0]
 
-    for path in loaded.path.glob(".esker/state.db*"):
-        path.unlink()
+    loaded.lose_state()
     assert loaded.run().rows.read == 0
     loaded.write_csv("landing/z.csv", ["id"], [(9,)])
     assert loaded.run().rows.inserted == 1

@@ -15,6 +15,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from unittest.mock import patch
 
 import esker
 from esker.engine.iceberg.commit import Attempt
@@ -46,11 +48,12 @@ def main(folder: str, step: str, count: int, act: str, what: str) -> None:
         case "sql":
             project.sql(what, listen)
         case "adopt":
-            _kill_around_the_swap(step)
-            project.adopt(what)
+            with patch.object(Attempt, "swap", _dying(step)):
+                project.adopt(what)
 
 
-def _kill_around_the_swap(step: str) -> None:
+def _dying(step: str) -> Callable[[Attempt], None]:
+    """Return a swap that dies before or after it is done."""
     swap = Attempt.swap
 
     def dying(attempt: Attempt) -> None:
@@ -59,7 +62,7 @@ def _kill_around_the_swap(step: str) -> None:
         swap(attempt)
         kill()
 
-    Attempt.swap = dying  # type: ignore[assignment, method-assign]
+    return dying
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from esker.events import Step
-from esker.ledger.change_log import CHANGESET, OP
+from esker.ledger.change_log import OP
 from tests.folder import Folder
+from tests.scenarios.exact_log import exact_log
 from tests.scenarios.test_kill import start_mortal, wait_for_end
 
 pytestmark = [pytest.mark.spark, pytest.mark.process]
@@ -98,17 +99,8 @@ def _stored(folder: Folder) -> list[Event]:
 
 
 def _check_log(folder: Folder) -> None:
-    """The log holds changesets 1 to n, one snapshot each and in order, and makes the table."""
-    engine = folder.open().engine
-    log = engine.spark.table("lake.shop.sales__changes").orderBy(CHANGESET).collect()
-    changesets = sorted({row[CHANGESET] for row in log})
-    assert changesets == list(range(1, len(changesets) + 1))
-    assert len({(row[CHANGESET], row["id"]) for row in log}) == len(log)
-    snapshots = engine.spark.sql(
-        "SELECT summary FROM lake.shop.sales__changes.snapshots ORDER BY committed_at"
-    ).collect()
-    assert [int(row.summary["esker.changeset"]) for row in snapshots] == changesets
-    replayed = {row["id"]: (row["title"], row[OP] == "delete") for row in log}
+    """The log makes the table."""
+    replayed = {row["id"]: (row["title"], row[OP] == "delete") for row in exact_log(folder)}
     live = {key: title for key, (title, gone) in replayed.items() if not gone}
     assert live == {key: title for key, _, title, gone in _stored(folder) if not gone}
 

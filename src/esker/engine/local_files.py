@@ -18,7 +18,7 @@ package esker;
 
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.attribute.PosixFilePermissions;
+import java.nio.file.LinkOption;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
@@ -31,13 +31,14 @@ public class PlainLocalFileSystem extends LocalFileSystem {
 
   public static class Raw extends RawLocalFileSystem {
     public void setPermission(Path path, FsPermission permission) throws IOException {
-      if (permission.getStickyBit()) {
-        super.setPermission(path, permission);
-        return;
+      java.nio.file.Path file = pathToFile(path).toPath();
+      LinkOption[] links = new LinkOption[0];
+      // Like the program: a folder that hands its group on to what is made in it goes on doing so.
+      int kept = 0;
+      if (Files.isDirectory(file, links)) {
+        kept = ((Integer) Files.getAttribute(file, "unix:mode", links)).intValue() & 06000;
       }
-      String text = permission.getUserAction().SYMBOL + permission.getGroupAction().SYMBOL
-          + permission.getOtherAction().SYMBOL;
-      Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(text));
+      Files.setAttribute(file, "unix:mode", Integer.valueOf(kept | permission.toShort()), links);
     }
   }
 }
@@ -53,8 +54,7 @@ def use_plain_files(context: SparkContext) -> None:
     jvm: Any = context._jvm
     java_context: Any = context._jsc
     conf = java_context.hadoopConfiguration()
-    files = jvm.org.apache.hadoop.fs.FileSystem
-    local = files.getLocal(conf)
+    local = jvm.org.apache.hadoop.fs.FileSystem.getLocal(conf)
     if local.getClass().getName() != _NAME:
         local = _installed(jvm, conf, local)
     local.setVerifyChecksum(False)

@@ -59,8 +59,7 @@ class Store:
 
     def can_reach(self, location: str) -> bool:
         """Tell whether files at a location can be read and written from this process."""
-        scheme = urlsplit(location).scheme
-        return scheme in ("", "file") or (scheme in _S3 and self.knows_s3)
+        return is_local(location) or (urlsplit(location).scheme in _S3 and self.knows_s3)
 
     def filesystem(self, location: str) -> tuple[fs.FileSystem, str]:
         """Return the file system of a location, and the path in it."""
@@ -100,6 +99,11 @@ class Store:
 
 LOCAL = Store()
 """The disks of this machine."""
+
+
+def is_local(location: str) -> bool:
+    """Tell whether a location is on a disk of this machine."""
+    return urlsplit(location).scheme in ("", "file")
 
 
 @contextmanager

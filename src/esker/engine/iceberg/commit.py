@@ -28,7 +28,7 @@ from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId, java_transaction
 from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
-from esker.engine.store import Store
+from esker.engine.store import Store, is_local
 from esker.project.layout import SortField
 
 
@@ -247,7 +247,7 @@ class Attempt:
     def _into_transaction(self, change: Any, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         for key, value in summary.items():
             change.set(key, value)
-        if self.location.startswith("file:"):
+        if is_local(self.location):
             change.scanManifestsWith(in_this_thread(self._jvm))
         change.commit()  # into the transaction, not into the catalog
         snapshot = self._transaction.currentMetadata().currentSnapshot()

@@ -170,16 +170,9 @@ def _look_into(
             return None
         # From a store, deletes come while the columns do; from a disk, only if they are needed.
         beside = None if files.store == LOCAL else _BESIDE.submit(deleted_positions, files, file)
-        stored = _stored_names(parquet, schema, [*keys.names, *columns])
-        present = [name for name in stored.values() if name is not None]
-        # All of a table would only push everything else out.
-        keep = present and not whole
-        read = (
-            _kept.read(file, parquet, groups, present)
-            if keep
-            else parquet.read_row_groups(groups, present or None)
-        )
-        rows = _as_now(read, stored, schema)
+        # All of a table would only push everything else out of what is kept.
+        kept = None if whole else _kept
+        rows = _read(file, parquet, groups, schema, [*keys.names, *columns], kept)
     asked = pc.index_in(joined(rows.select(keys.names)), value_set=keys.values)
     hits = pa.array(range(len(asked)), pa.int64()) if whole else pc.indices_nonzero(pc.is_valid(asked))
     if not len(hits):
@@ -235,11 +228,24 @@ def _leaf(parquet: DataFile, schema: FieldSchema, name: str) -> int | None:
     return paths.index(stored) if stored in paths else None
 
 
-def _as_now(read: pa.Table, stored: Mapping[str, str | None], schema: FieldSchema) -> pa.Table:
-    """Return rows of a file as the table's types now; columns that it lacks are null.
+def _read(
+    file: FileEntry,
+    parquet: DataFile,
+    groups: list[int],
+    schema: FieldSchema,
+    names: Sequence[str],
+    kept: Kept | None,
+) -> pa.Table:
+    """Read columns by field id, as the table's types now; a column that the file lacks is null."""
+    stored = _stored_names(parquet, schema, names)
+    present = [name for name in stored.values() if name is not None]
+    if kept is not None and present:
+        return _as_now(kept.read(file, parquet, groups, present), stored, schema)
+    return _as_now(parquet.read_row_groups(groups, present or None), stored, schema)
 
-    `stored` has the file's names of the columns.
-    """
+
+def _as_now(read: pa.Table, stored: Mapping[str, str | None], schema: FieldSchema) -> pa.Table:
+    """Return rows of a file as the table's types now. `stored` has the file's names of the columns."""
     columns = []
     for name, source in stored.items():
         field = schema.arrow.field(name)
@@ -255,7 +261,8 @@ def _as_now(read: pa.Table, stored: Mapping[str, str | None], schema: FieldSchem
 
 def _stored_names(parquet: DataFile, schema: FieldSchema, names: Sequence[str]) -> dict[str, str | None]:
     """Return the names that columns have in a file; None for those that it lacks."""
-    return {name: _stored_name(parquet.schema_arrow, schema, name) for name in names}
+    here = parquet.schema_arrow
+    return {name: _stored_name(here, schema, name) for name in names}
 
 
 def _stored_name(stored: pa.Schema, schema: FieldSchema, name: str) -> str | None:
