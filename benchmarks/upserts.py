@@ -8,9 +8,14 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tests.folder import Folder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PART = 100_000
@@ -99,6 +104,40 @@ def batch(keys: Iterable[int], *, version: int, second: int) -> pa.Table:
             "deleted": pa.array([False] * len(keys)),
         }
     )
+
+
+def works_pipeline(name: str, **keys: Any) -> dict[str, Any]:
+    """Return a pipeline that upserts such rows into the table `db.<name>`."""
+    return Folder.files_pipeline(
+        f"landing/{name}/*/*.parquet",
+        "parquet",
+        f"db.{name}",
+        mode="upsert",
+        key=["id"],
+        order_by="last_modified",
+        **keys,
+    )
+
+
+def write_works(spark: SparkSession, folder: Path, first: int, rows: int, version: int = 0) -> None:
+    """Write rows like those of `batch`, any number of them, as Parquet files into a new folder below."""
+    key = F.col("id").cast("string")
+    pad = F.repeat(F.sha2(F.concat(key, F.lit(f" {version}")), 512), 8)
+    spark.range(first, first + rows).select(
+        F.concat(F.lit("work/"), F.substring(F.md5(key), 1, 16)).alias("id"),
+        F.concat(F.lit('{"key": '), key, F.lit(f', "version": {version}, "text": "'), pad, F.lit('"}')).alias(
+            "content"
+        ),
+        (F.lit(START) + F.make_interval(secs=F.lit(version))).alias("last_modified"),
+        F.lit(False).alias("deleted"),
+    ).write.parquet(str(folder / str(version)))
+
+
+def fill_by_run(folder: Folder, name: str, rows: int) -> None:
+    """Give the table of a `works_pipeline` its first rows."""
+    project = folder.open()
+    write_works(project.engine.spark, folder.path / "landing" / name, 0, rows)
+    project.run(name)
 
 
 class PyIceberg:

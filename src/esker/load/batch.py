@@ -112,20 +112,20 @@ def stage_rows(loading: Loading, batch: Batch) -> StagedFiles:
     frame = batch.frame()
     keep = (UNKNOWN,) if UNKNOWN in frame.columns else ()
     checked = forgiven(fit(frame, batch.columns, malformed=MALFORMED, origin=ORIGIN, keep=keep))
-    counted = {"read": F.count(F.lit(1))}
+    seen = None
+    rows = checked
     if BAD in checked.columns:
         # Two examples are enough to see what is wrong, and cost no memory.
-        counted |= {"bad": F.count(BAD), "first": F.min(BAD), "last": F.max(BAD)}
-    seen = Observation()
-    rows = checked.observe(seen, *(metric.alias(name) for name, metric in counted.items()))
-    if keep:
-        rows = rows.where(F.col(UNKNOWN).isNull()).drop(UNKNOWN)
-    if BAD in checked.columns:
+        seen = Observation()
+        counted = {"read": F.count(F.lit(1)), "bad": F.count(BAD), "first": F.min(BAD), "last": F.max(BAD)}
+        rows = checked.observe(seen, *(metric.alias(name) for name, metric in counted.items()))
         # Bad rows are counted, then left out: a null in a required column would end the whole job.
         rows = rows.where(F.col(BAD).isNull()).drop(BAD)
+    if keep:
+        rows = rows.where(F.col(UNKNOWN).isNull()).drop(UNKNOWN)
     with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, batch.progress):
         staged = stage(engine, loading.table, _packed(rows, engine, batch.bytes), batch.id)
-    counts = seen.get
+    counts = seen.get if seen is not None else {}
     if counts.get("bad"):
         discard(engine, staged)
         examples = list(dict.fromkeys((counts["first"], counts["last"])))

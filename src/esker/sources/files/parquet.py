@@ -27,6 +27,8 @@ class ParquetFormat:
     source: FilesSource
     footers: dict[FoundFile, Footer]
     """Footers that have been read; a file that changes is another one."""
+    schemas: dict[str, tuple[Column, ...]]
+    """Columns that Spark reads from files, by the text of their schema: asking it takes a job."""
 
     def check(self, files: Sequence[FoundFile]) -> None:
         self._columns(files)
@@ -49,10 +51,11 @@ class ParquetFormat:
             for file, footer in zip(files, pool.map(self._footer, files), strict=True):
                 examples.setdefault(footer.schema, file)
         columns: tuple[Column, ...] = ()
-        for file in examples.values():
-            found = columns_from_json(self._schema(file).jsonValue())
+        for schema, file in examples.items():
+            if schema not in self.schemas:
+                self.schemas[schema] = self._read_columns(file)
             try:
-                columns = widen_columns(columns, tuple(Column(each.name, each.type) for each in found))
+                columns = widen_columns(columns, self.schemas[schema])
             except NoCommonType as error:
                 raise ColumnRefused(
                     file.path,
@@ -62,8 +65,10 @@ class ParquetFormat:
                 ) from None
         return columns
 
-    def _schema(self, file: FoundFile) -> StructType:
-        return self.spark.read.format("parquet").options(**self.source.options).load(locations([file])).schema
+    def _read_columns(self, file: FoundFile) -> tuple[Column, ...]:
+        frame = self.spark.read.format("parquet").options(**self.source.options).load(locations([file]))
+        found = columns_from_json(frame.schema.jsonValue())
+        return tuple(Column(each.name, each.type) for each in found)
 
     def _footer(self, file: FoundFile) -> Footer:
         if file not in self.footers:

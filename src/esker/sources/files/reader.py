@@ -44,6 +44,7 @@ class FilesReader:
     loaded: LoadedFiles
     headers: dict[FoundFile, Header] = field(default_factory=dict)
     footers: dict[FoundFile, Footer] = field(default_factory=dict)
+    schemas: dict[str, tuple[Column, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, engine: Engine, name: str, pipeline: Pipeline, files_table: TableId) -> FilesReader:
@@ -139,7 +140,7 @@ class FilesReader:
             case "jsonl":
                 return JsonLinesFormat(spark, source)
             case "parquet":
-                return ParquetFormat(spark, source, self.footers)
+                return ParquetFormat(spark, source, self.footers, self.schemas)
 
 
 def _counted(files: Sequence[FoundFile]) -> str:
