@@ -45,7 +45,7 @@ def fit(
     """Return the frame's rows as these columns, with BAD beside them where a row can be bad at all.
 
     `malformed` names the column that says why a record could not be parsed, `origin` the one that says
-    where the row came from; a frame may lack the first. Columns of `keep` are carried along.
+    where the row came from; a frame may lack both. Columns of `keep` are carried along.
     """
     sent = columns_from_json(frame.schema.jsonValue())
     fitted: list[Expression] = []
@@ -64,9 +64,10 @@ def fit(
             reasons.append(F.when(value.isNull(), missing))
         fitted.append(value.alias(column.name))
     if reasons:
-        reason = F.coalesce(*reasons)
-        # The file's name is put in front for bad rows only: cutting it from the path costs time.
-        told = F.concat(F.element_at(F.split(F.col(origin), "/"), -1), F.lit(": "), reason)
+        reason = told = F.coalesce(*reasons)
+        if find(sent, origin):
+            # The file's name is put in front for bad rows only: cutting it from the path costs time.
+            told = F.concat(F.element_at(F.split(F.col(origin), "/"), -1), F.lit(": "), reason)
         fitted.append(F.when(reason.isNotNull(), told).alias(BAD))
     return frame.select(*fitted, *keep)
 

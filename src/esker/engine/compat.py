@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_NO_IDEA = 2**62
+"""What Spark knows nothing of counts as about so many bytes, for lack of a better word."""
+
 
 def to_arrow(frame: DataFrame) -> pa.Table:
     """Return a frame's rows as an Arrow table in this process (Spark ≥ 4.0)."""
@@ -24,6 +27,13 @@ def to_arrow(frame: DataFrame) -> pa.Table:
 def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
     """Return an Arrow table as a frame (Spark ≥ 4.0)."""
     return spark.createDataFrame(table)
+
+
+def estimated_bytes(frame: DataFrame) -> int | None:
+    """Return how large Spark thinks that a frame is; None when it has no idea."""
+    plan: Any = frame
+    found = int(str(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    return found if found < _NO_IDEA else None
 
 
 def try_cast(value: Column, kind: str) -> Column:

@@ -26,7 +26,9 @@ ROW_WRITES = ("InsertIntoStatement", "UpdateTable", "DeleteFromTable", "MergeInt
 _OTHER_WRITES = ("OverwriteByExpression", "OverwritePartitionsDynamic", "AppendData")
 _TARGETS = ("UnresolvedIdentifier", "UnresolvedTable", "UnresolvedTableOrView")
 
-_FILE, _POSITION, _ACTION = "_esker_file", "_esker_pos", "_esker_action"
+FILE, POSITION = "_esker_file", "_esker_pos"
+"""Columns of a statement's rows: where the row lies that one stands for; null for a new one."""
+_ACTION = "_esker_action"
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class Target:
     columns: tuple[tuple[str, DataType], ...]
     """The columns that it may write."""
     key: tuple[str, ...]
+    """Empty where nothing but its place names a row."""
     live: str | None = None
     """A condition on the rows that are there for the statement."""
 
@@ -96,7 +99,10 @@ class Writes:
     """The rows that a statement writes."""
 
     frame: DataFrame
-    """The table's columns, and `mark`, which is true for rows that are to be deleted."""
+    """The table's columns, and `mark`, which is true for rows that are to be deleted.
+
+    For a table without a key also FILE and POSITION.
+    """
     moved: DataFrame | None
     """Rows whose key would become another one; None when no key is assigned."""
     ambiguous: DataFrame | None
@@ -145,7 +151,7 @@ class RowsOf:
         for index, name in enumerate(named):
             given[self._known((name,))[0]] = F.col(f"_esker_v{index}")
         empty = {name: F.lit(None) for name, _ in self._target.columns}
-        return self._select(renamed, {**empty, **given}, F.lit(False))
+        return self._select(renamed, {**empty, **given}, F.lit(False), _nowhere())
 
     def _updated(self) -> Writes:
         hit = self._rows()
@@ -179,8 +185,8 @@ class RowsOf:
         own = {name: f"_esker_t{index}" for index, (name, _) in enumerate(self._target.columns)}
         target = rows.select(
             "*",
-            F.col("_file").alias(_FILE),
-            F.col("_pos").alias(_POSITION),
+            F.col("_file").alias(FILE),
+            F.col("_pos").alias(POSITION),
             *(F.col(quoted(name)).alias(alias) for name, alias in own.items()),
         )
         source = self._frame(plan.sourceTable())
@@ -199,7 +205,7 @@ class RowsOf:
         if matched := _each(plan.matchedActions()):
             acting = self._acting(target.join(source, on, "inner"), matched)
             if any(_kind(action) != "DeleteAction" for action in matched):
-                ambiguous = acting.groupBy(_FILE, _POSITION).count().filter("count > 1")
+                ambiguous = acting.groupBy(FILE, POSITION).count().filter("count > 1")
             parts += self._performed(acting, matched, old, from_source)
             if self._is_key_assigned:
                 moved = self._moved(acting, matched, old, from_source)
@@ -223,7 +229,7 @@ class RowsOf:
     def _values(self, action: Any, old: Any, from_source: Any) -> dict[str, Column]:
         match _kind(action):
             case "UpdateStarAction" | "InsertStarAction":
-                self._is_key_assigned |= _kind(action) == "UpdateStarAction"
+                self._is_key_assigned |= _kind(action) == "UpdateStarAction" and bool(self._keys)
                 found = {name: from_source(name) for name, _ in self._target.columns}
                 return {name: value for name, value in found.items() if value is not None}
             case "DeleteAction":
@@ -238,7 +244,8 @@ class RowsOf:
             values = self._values(action, old, from_source)
             whole = {name: values.get(name, old(name)) for name, _ in self._target.columns}
             mine = acting.filter(F.col(_ACTION) == number)
-            parts.append(self._select(mine, whole, F.lit(_kind(action) == "DeleteAction")))
+            place = _place(FILE, POSITION) if FILE in acting.columns else _nowhere()
+            parts.append(self._select(mine, whole, F.lit(_kind(action) == "DeleteAction"), place))
         return parts
 
     def _moved(self, acting: DataFrame, actions: Sequence[Any], old: Any, from_source: Any) -> DataFrame:
@@ -289,12 +296,15 @@ class RowsOf:
 
     def _shown(self, rows: DataFrame, values: dict[str, Column], mark: Column) -> DataFrame:
         whole = {name: values.get(name, F.col(quoted(name))) for name, _ in self._target.columns}
-        return self._select(rows, whole, mark)
+        return self._select(rows, whole, mark, _place("_file", "_pos"))
 
-    def _select(self, rows: DataFrame, values: dict[str, Column], mark: Column) -> DataFrame:
+    def _select(
+        self, rows: DataFrame, values: dict[str, Column], mark: Column, place: list[Column]
+    ) -> DataFrame:
         return rows.select(
             *(values[name].cast(kind).alias(name) for name, kind in self._target.columns),
             mark.alias(self._mark),
+            *([] if self._target.key else place),
         )
 
     def _frame(self, plan: Any) -> DataFrame:
@@ -302,6 +312,14 @@ class RowsOf:
 
     def _column(self, expression: Any) -> Column:
         return column_of(self._spark, expression)
+
+
+def _place(file: str, position: str) -> list[Column]:
+    return [F.col(file).alias(FILE), F.col(position).alias(POSITION)]
+
+
+def _nowhere() -> list[Column]:
+    return [F.lit(None).cast("string").alias(FILE), F.lit(None).cast("bigint").alias(POSITION)]
 
 
 def _kind(node: Any) -> str:

@@ -30,7 +30,7 @@ from esker.load.publish import Change
 from esker.load.unknown import NEW_COLUMN, UNKNOWN, forgiven
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column
-from esker.sources import MALFORMED, ORIGIN, Span
+from esker.sources import MALFORMED, ORIGIN, Span, Weight
 from esker.sources.source import Command
 
 _TARGET_BYTES = 128 * 1024 * 1024
@@ -59,6 +59,8 @@ class Batch:
     sent: tuple[str, ...]
     """The columns that the source sends."""
     bytes: int
+    """As they lie in the source, perhaps packed."""
+    weight: Weight
     progress: Callable[[int, int], None]
     until: datetime | None
     """The moment up to which the source was read, if it has one."""

@@ -81,9 +81,10 @@ def _read(loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, s
             return _Read(fitted, _marked(fitted, mark), pa.nulls(len(fitted), pa.string()))
     engine, pipeline = loading.engine, loading.pipeline
     frame = incoming(batch.frame(), batch.columns, given.rules, mark)
-    if not batch.bytes and pipeline.lane == "auto":
-        # Nobody knows how much it is: more than fits is not brought here.
-        frame = frame.limit(pipeline.small_lane.max_rows + 1)
+    most = pipeline.small_lane.max_rows
+    if pipeline.lane == "auto" and batch.weight.rows is None and _may_exceed(most, batch.weight.bytes):
+        # Nobody knows how many they are: more than fits are not brought here.
+        frame = frame.limit(most + 1)
     with (
         explained("cannot read the rows", engine.log, reads_source=True),
         watched(engine, batch.progress),
@@ -101,6 +102,11 @@ def _read(loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, s
     if unknown is not None and unknown.null_count == len(unknown):
         unknown = None
     return _Read(rows, deletes, origins, unknown)
+
+
+def _may_exceed(rows: int, size: int | None) -> bool:
+    """Tell whether so many bytes may be more than so many rows: a line has a character and its end."""
+    return size is None or size > 2 * rows
 
 
 def _marked(rows: pa.Table, mark: DeleteMark) -> pa.Array:

@@ -105,7 +105,8 @@ def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...]) -> str
         SELECT * FROM (
           SELECT *, row_number() OVER (
             PARTITION BY {keys} ORDER BY eff DESC NULLS LAST, {latest}) AS version
-          FROM (SELECT *, CASE WHEN del AND ord IS NULL THEN max(ord) OVER () ELSE ord END AS eff
+          FROM (SELECT *, CASE WHEN del AND ord IS NULL THEN (SELECT max(ord) FROM {incoming})
+                          ELSE ord END AS eff
                 FROM {incoming}) AS dated) AS versions
         WHERE version = 1"""
 

@@ -82,6 +82,7 @@ class Loader:
             columns=columns,
             sent=sent,
             bytes=piece.bytes,
+            weight=self.source.weight(piece),
             progress=self._progress(piece.bytes),
             until=piece.until,
             guards=self._guards(piece, approved),

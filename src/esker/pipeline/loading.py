@@ -17,6 +17,7 @@ from esker.load.batch import Loading
 from esker.load.guards import Guards
 from esker.load.loader import Loader, Mode
 from esker.load.memory import Memory
+from esker.load.modes.amend import Amend
 from esker.load.modes.append import Append
 from esker.load.modes.keyed import Keyed
 from esker.load.modes.replace import Replace
@@ -25,6 +26,7 @@ from esker.pipeline.tables import deletes_of, log_of, quarantine_of
 from esker.project.modes import WHOLE
 from esker.project.types import Column
 from esker.sources import Reader, Span
+from esker.sources.statement import StatementRows
 
 _Side = TypeVar("_Side", bound=OpenSide)
 
@@ -67,7 +69,8 @@ def open_loader(
     loading = replace(loading, quarantine=lambda: opened(Quarantine, quarantine, QUARANTINE_COLUMNS))
     if not pipeline.is_keyed:
         plain: Mode = Append(loading) if pipeline.mode == "append" else Replace(loading)
-        return Loader(loading, plain, source, publisher, listen, guards)
+        mode = Amend(loading) if isinstance(source, StatementRows) else plain
+        return Loader(loading, mode, source, publisher, listen, guards)
     if pipeline.changes:
         log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
         publisher.sides[LOG] = log.side

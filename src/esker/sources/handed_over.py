@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from esker.engine.compat import arrow_schema, arrow_schema_as_spark, from_arrow
+from esker.engine.compat import arrow_schema, arrow_schema_as_spark, estimated_bytes, from_arrow
 from esker.engine.session import Engine
 from esker.errors import UnsuitableData
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column, Plain, columns_as_json, columns_from_json
-from esker.sources.source import Sent, Slice
+from esker.sources.source import Sent, Slice, Weight
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,12 @@ class HandedOver:
         if self.rows is None or not self.is_loose:
             return self.rows
         return _converted(self.rows, arrow_schema(columns_as_json(columns)))
+
+    def weight(self, piece: Slice) -> Weight:
+        if self.rows is not None:
+            return Weight(len(self.rows), self.rows.nbytes)
+        assert self.frame is not None
+        return Weight(bytes=estimated_bytes(self.frame))
 
     def confirm(self, piece: Slice) -> None:
         pass

@@ -54,6 +54,14 @@ class Slice:
 
 
 @dataclass(frozen=True)
+class Weight:
+    """How much a slice is once it is read and unpacked; None where nobody can tell."""
+
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Sent:
     """The columns that a source sends."""
 
@@ -94,6 +102,9 @@ class Reader(Protocol):
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         """Return a slice's rows when they are in this process already; None when Spark reads them."""
+
+    def weight(self, piece: Slice) -> Weight:
+        """Return how much a slice is, without reading it."""
 
     def confirm(self, piece: Slice) -> None:
         """Raise if the source changed under the slice while it was read."""

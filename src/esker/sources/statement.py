@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from esker.engine.compat import estimated_bytes
+from esker.engine.statement import FILE, POSITION
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.types import Column, columns_from_json
-from esker.sources.source import Command, Sent, Slice
+from esker.sources.source import Command, Sent, Slice, Weight
 
 MARK = "_esker_mark"
 """Column of a statement's rows: true for those that are to be deleted."""
@@ -23,7 +25,7 @@ class StatementRows:
 
     fingerprint: str
     evaluate: Callable[[], tuple[DataFrame, int | None]]
-    """Returns the rows, with MARK, and the snapshot that they were found on."""
+    """Returns the rows, with MARK and perhaps their places, and the snapshot that they were found on."""
     _frame: DataFrame | None = field(default=None, repr=False)
 
     @property
@@ -43,7 +45,7 @@ class StatementRows:
         pass
 
     def sent(self, slices: Sequence[Slice]) -> Sent:
-        columns = columns_from_json(self.frame.drop(MARK).schema.jsonValue())
+        columns = columns_from_json(self.frame.drop(MARK, FILE, POSITION).schema.jsonValue())
         return Sent(tuple(Column(column.name, column.type) for column in columns))
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
@@ -51,6 +53,9 @@ class StatementRows:
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         return None
+
+    def weight(self, piece: Slice) -> Weight:
+        return Weight(bytes=estimated_bytes(self.frame))
 
     def confirm(self, piece: Slice) -> None:
         pass

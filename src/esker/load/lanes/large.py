@@ -36,6 +36,7 @@ from esker.load.comparison import NO_KEY, NO_ORDER, Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
+from esker.load.places import positions
 from esker.load.publish import Change, Made
 from esker.load.row_hash import spark_hash
 from esker.load.unknown import NEW_COLUMN, UNKNOWN
@@ -319,20 +320,8 @@ class LargeBatch(Change):
             "winner", F.col("file").alias("kept_file"), F.col("pos").alias("kept_pos"), "outcome"
         )
         surplus = (F.col("file") != F.col("kept_file")) | (F.col("pos") != F.col("kept_pos"))
-        return self._positions(
-            attempt, stored.join(kept, "winner").where(F.col("outcome").isin(*REPLACED) | surplus)
-        )
-
-    def _positions(self, attempt: Attempt, places: DataFrame) -> dict[FileEntry, BitMap64]:
-        """Return the positions in a frame, by file."""
-        files = {file.path: file for file in attempt.files.data}
-        grouped = places.groupBy("file").agg(F.collect_list("pos").alias("positions"))
-        found = {}
-        for row in grouped.toLocalIterator():
-            if row["file"] not in files:
-                raise SwapFailed("CommitFailedException", "the table moved while it was read")
-            found[files[row["file"]]] = BitMap64(row["positions"])
-        return found
+        gone = stored.join(kept, "winner").where(F.col("outcome").isin(*REPLACED) | surplus)
+        return positions(attempt, gone, "file", "pos")
 
     def _last_rows(self, attempt: Attempt, verdicts: DataFrame) -> DataFrame:
         """Return the stored rows of keys that are deleted, with what the verdicts say of them."""

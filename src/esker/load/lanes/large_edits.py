@@ -15,6 +15,7 @@ from esker.load.counts import RowCounts
 from esker.load.edits import edit_steps, numbered_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.lanes.large import BROADCAST_ROWS, LargeBatch
+from esker.load.places import positions
 from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
 
@@ -68,7 +69,7 @@ class LargeEdits(LargeBatch):
         remembered = self._unseen(edits) if sum(row["unseen"] for row in found) else None
         return Compared(
             counts=counts,
-            doomed=self._positions(attempt, edits.where("removes")),
+            doomed=positions(attempt, edits.where("removes"), "file", "pos"),
             rows=rows.where(_of_edit("writes")).select(*self._names, _of_edit("after").alias(HASH_COLUMN)),
             changes=self._log(rows) if self.given.log is not None else None,
             remembered=remembered,

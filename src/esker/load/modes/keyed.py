@@ -123,7 +123,9 @@ class Keyed:
             stored = sum(file.records for file in attempt.files.data)
             if stored > 4 * pipeline.small_lane.max_rows:
                 return False
-        return pipeline.lane == "small" or batch.bytes <= pipeline.small_lane.max_bytes
+        rows, size = batch.weight.rows or 0, batch.weight.bytes or 0
+        most = pipeline.small_lane
+        return pipeline.lane == "small" or (rows <= most.max_rows and size <= most.max_bytes)
 
     def _mark(self, batch: Batch) -> DeleteMark:
         if batch.command is not None:

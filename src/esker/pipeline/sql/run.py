@@ -32,7 +32,7 @@ from esker.project.types import quoted
 from esker.sources.statement import MARK, StatementRows
 
 _ONE_ROW = ("upsert", "insert_only", "sync", "replace")
-"""Modes whose tables hold one row of each key, if they have one: a statement can change it."""
+"""Modes with a key whose tables hold one row of each: a statement can change it."""
 _SECRET = re.compile(r"secret|password|token|credential|access.?key", re.IGNORECASE)
 _PLACE = re.compile(r"\bline (\d+),? pos (\d+)\b")
 
@@ -118,13 +118,12 @@ class Session:
 
     def _write(self, statement: Statement, parsed: Parsed, target: Managed) -> RunResult:
         pipeline = self.project.pipeline(target.pipeline)
-        is_append = pipeline.mode == "append" and parsed.kind == "InsertIntoStatement"
-        if not is_append and not (pipeline.is_keyed and pipeline.mode in _ONE_ROW):
+        if pipeline.is_keyed and pipeline.mode not in _ONE_ROW:
             raise SqlRefused(
                 f'{_VERBS[parsed.kind]} on table "{target.table}"',
-                f"The table is loaded with mode {pipeline.mode}, and no key names one row of it: the log "
-                "could not tell of the change.",
-                "Correct the rows in the source and load them again, or load them by key (mode: upsert).",
+                f"The table is loaded with mode {pipeline.mode}: a key has several rows there, which belong "
+                "together.",
+                "Correct the rows in the source and load them again, or load them with mode: upsert.",
             )
         writing = _Writing(self.engine, statement, parsed, target)
         source = StatementRows(pipeline.source.type, writing.evaluate)
@@ -187,7 +186,7 @@ class _Writing:
         live = None
         if pipeline.keeps_deleted and marks:
             live = f"NOT coalesce({quoted(marks[0])}, false)"
-        return Target(self.target.table.sql, columns, tuple(pipeline.key), live)
+        return Target(self.target.table.sql, columns, tuple(pipeline.key) if pipeline.is_keyed else (), live)
 
     def _refused(self, why: str) -> SqlRefused:
         return SqlRefused(

@@ -23,7 +23,7 @@ from esker.project.pipelines import Pipeline
 from esker.project.types import Column
 from esker.sources.files.listing import FoundFile, list_files
 from esker.sources.files.reader import FilesReader
-from esker.sources.source import Sent, Slice
+from esker.sources.source import Sent, Slice, Weight
 from esker.sources.span import Span
 
 _DATE = re.compile(
@@ -76,6 +76,9 @@ class FilesAgain:
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         return None
+
+    def weight(self, piece: Slice) -> Weight:
+        return self.reader.weight(piece)
 
     def confirm(self, piece: Slice) -> None:
         self.reader.confirm(piece)

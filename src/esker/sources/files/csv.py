@@ -23,10 +23,10 @@ from esker.sources.files.csv_grammar import Grammar
 from esker.sources.files.csv_header import Header, read_header
 from esker.sources.files.csv_lines import FLAWS, flaw_of
 from esker.sources.files.csv_quotes import check_quotes
-from esker.sources.files.formats import filled, locations, union
+from esker.sources.files.formats import filled, locations, text_weight, union
 from esker.sources.files.lines import read_lines, refuse_lines
 from esker.sources.files.listing import FoundFile
-from esker.sources.source import MALFORMED, ORIGIN, Sent
+from esker.sources.source import MALFORMED, ORIGIN, Sent, Weight
 
 # Stands for a value that is not there. Spark compares it with values too, so it must never be one.
 _NO_VALUE = "\0esker: no value\0"
@@ -62,6 +62,9 @@ class CsvFormat:
                 lines = read_lines(self.spark, group)
                 flaw = flaw_of(F.col("value"), self.source, blanks_count=blanks_count)
                 refuse_lines(lines, flaw, FLAWS, group)
+
+    def weight(self, files: Sequence[FoundFile]) -> Weight:
+        return text_weight(files)
 
     def sent(self, files: Sequence[FoundFile]) -> Sent:
         columns = tuple(Column(name, Plain("string")) for name in self._names(files))

@@ -13,11 +13,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 from esker.errors import ColumnRefused, SourceMalformed
 from esker.project.sources import FilesSource
 from esker.project.types import Array, Column, Map, Plain, Struct, Type, columns_as_json, columns_from_json
-from esker.sources.files.formats import filled, locations
+from esker.sources.files.formats import filled, locations, text_weight
 from esker.sources.files.jsonl_lines import FLAWS, flaw_of, is_read
 from esker.sources.files.lines import named, read_lines, refuse_lines
 from esker.sources.files.listing import FoundFile
-from esker.sources.source import MALFORMED, ORIGIN, Sent
+from esker.sources.source import MALFORMED, ORIGIN, Sent, Weight
 
 _SHOWN_CHARACTERS = 200
 
@@ -33,6 +33,9 @@ class JsonLinesFormat:
         if filled(files):
             lines = read_lines(self.spark, files, line_end="\n")
             refuse_lines(lines, flaw_of(F.col("value"), self.source.options), FLAWS, files)
+
+    def weight(self, files: Sequence[FoundFile]) -> Weight:
+        return text_weight(files)
 
     def sent(self, files: Sequence[FoundFile]) -> Sent:
         if not filled(files):

@@ -16,7 +16,7 @@ from esker.sources.files.formats import locations
 from esker.sources.files.listing import FoundFile
 from esker.sources.files.parquet_footer import Footer, read_footer
 from esker.sources.files.widening import NoCommonType, widen_columns
-from esker.sources.source import ORIGIN, Sent
+from esker.sources.source import ORIGIN, Sent, Weight
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class ParquetFormat:
         frame = reader.load(locations(files))
         path = frame.metadataColumn("_metadata").getField("file_path")
         return frame.select("*", path.alias(ORIGIN))
+
+    def weight(self, files: Sequence[FoundFile]) -> Weight:
+        footers = [self._footer(file) for file in files]
+        return Weight(sum(footer.rows for footer in footers), sum(footer.bytes for footer in footers))
 
     def _columns(self, files: Sequence[FoundFile]) -> tuple[Column, ...]:
         """Return the columns of all files, each wide enough for every file."""

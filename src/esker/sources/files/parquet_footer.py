@@ -21,6 +21,9 @@ class Footer:
 
     file: FoundFile
     schema: str
+    rows: int
+    bytes: int
+    """Of all columns, unpacked."""
 
 
 def read_footer(file: FoundFile) -> Footer:
@@ -31,8 +34,14 @@ def read_footer(file: FoundFile) -> Footer:
             for path, kind in _leaves(parquet.schema_arrow):
                 _check_type(file, path, kind, parquet)
             _check_int96(file, parquet)
-            metadata = parquet.metadata.metadata or {}
-            return Footer(file, str(parquet.schema).partition("\n")[2] + str(metadata.get(_SPARK_SCHEMA)))
+            about = parquet.metadata
+            spark_schema = (about.metadata or {}).get(_SPARK_SCHEMA)
+            return Footer(
+                file,
+                str(parquet.schema).partition("\n")[2] + str(spark_schema),
+                rows=about.num_rows,
+                bytes=sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups)),
+            )
     except (OSError, pa.ArrowException) as error:
         raise SourceUnreadable(file.path, str(error)) from error
 

@@ -28,7 +28,7 @@ from esker.sources.files.jsonl import JsonLinesFormat
 from esker.sources.files.listing import FoundFile, list_files, look_at
 from esker.sources.files.parquet import ParquetFormat
 from esker.sources.files.parquet_footer import Footer
-from esker.sources.source import Sent, Slice
+from esker.sources.source import Sent, Slice, Weight
 
 _SHOWN = 3
 
@@ -102,6 +102,9 @@ class FilesReader:
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         return None
+
+    def weight(self, piece: Slice) -> Weight:
+        return self._format().weight(piece.content)
 
     def confirm(self, piece: Slice) -> None:
         for file in piece.content:
