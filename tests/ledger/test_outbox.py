@@ -183,10 +183,15 @@ def test_staged_changes_that_are_gone(make: Make, lane: str, deletes: str) -> No
         {"id": 7, "at": 2, "title": "new", "deleted": False},
     ]
     third = [{"id": 1, "at": 3, "title": "a", "deleted": False}]
+    check_rebuilt(make, [first, second, third], lane=lane, order_by="at", deletes=deletes)
+
+
+def check_rebuilt(make: Make, batches: list[list[dict[str, Any]]], **keys: Any) -> None:
+    """Load batches with and without losing their change files, and compare the logs."""
     logs = []
     for is_lost in (False, True):
-        works = make(lane=lane, order_by="at", deletes=deletes)
-        for batch in (first, second, third):
+        works = make(**keys)
+        for batch in batches:
             if is_lost:
                 with pytest.raises(Stopped):
                     works.load(batch, at(Step.AFTER_COMMIT, stop))
@@ -194,8 +199,9 @@ def test_staged_changes_that_are_gone(make: Make, lane: str, deletes: str) -> No
             else:
                 works.load(batch)
         works.load([{"id": 99, "at": 1, "title": "last", "deleted": False}])
-        check_log(works, 4)
+        assert len(works.snapshots(CHANGES)) == len(batches) + 1
         logs.append(works.log())
+    assert {row[CHANGESET] for row in logs[1]} == set(range(1, len(batches) + 2))
     own = {ROW, RUN, BATCH, COMMITTED_AT}
     plain, rebuilt = (
         sorted(({n: v for n, v in row.items() if n not in own} for row in log), key=repr) for log in logs
@@ -204,6 +210,50 @@ def test_staged_changes_that_are_gone(make: Make, lane: str, deletes: str) -> No
     assert all(row[RUN] and row[BATCH] for row in logs[1])
     moments = {row[CHANGESET]: row[COMMITTED_AT] for row in logs[1]}
     assert sorted(moments.values()) == [moments[number] for number in sorted(moments)]
+
+
+def version(number: int, at: int, title: str | None) -> dict[str, Any]:
+    """A row; without a title a delete."""
+    return {"id": number, "at": at, "title": title or "gone", "deleted": title is None}
+
+
+def test_staged_versions_that_are_gone(make: Make) -> None:
+    """Versions: new, replaced, late, ended, brought back, ended by a delete that came before them."""
+    batches = [
+        [*(version(number, 10, "a") for number in range(9)), version(9, 50, None)],
+        [
+            version(0, 20, "b"),
+            version(1, 10, "A"),  # in the place of a stored one
+            version(2, 5, "late"),
+            version(3, 20, None),
+            version(4, 20, None),
+            version(4, 30, "back"),
+            version(5, 10, "a"),
+            version(6, 20, "b"),
+            version(6, 25, None),
+            version(9, 40, "ends at 50"),
+        ],
+        [
+            version(3, 30, "back"),
+            version(3, 15, "late"),  # ends where the delete is
+            version(4, 15, None),  # a version follows
+            version(6, 22, None),  # before the delete that was known
+            version(7, 20, None),
+            version(9, 60, "after the delete"),
+            version(10, 1, "new"),
+            version(10, 2, "newer"),
+        ],
+    ]
+    check_rebuilt(make, batches, mode="scd2", order_by="at", lane="small")
+
+
+def test_staged_rows_of_keys_that_are_gone(make: Make) -> None:
+    """Keys with several rows, of which some stay."""
+    batches = [
+        [version(1, 1, "a"), version(1, 1, "a"), version(1, 1, "b"), version(2, 1, "c"), version(3, 1, "d")],
+        [version(1, 1, "a"), version(1, 1, "z"), version(2, 1, None)],
+    ]
+    check_rebuilt(make, batches, mode="delete_insert", lane="small")
 
 
 def test_staged_changes_that_nothing_tells_any_more(works: Works) -> None:

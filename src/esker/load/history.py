@@ -107,7 +107,8 @@ _LINE = f"""
 
 _EDITS = """
     SELECT place AS number, place, file, pos, outcome, outcome AS op, true AS writes,
-           file IS NOT NULL AS removes, CASE WHEN file IS NULL THEN p_hash ELSE s_hash END AS before,
+           file IS NOT NULL AS removes,
+           CASE WHEN file IS NOT NULL THEN s_hash WHEN NOT p_del THEN p_hash END AS before,
            hash AS after, since AS final, since AS valid_from, until AS valid_to,
            until IS NULL AS is_current, false AS remember
     FROM (SELECT *, CASE WHEN file IS NOT NULL OR NOT p_del THEN 'update'
