@@ -47,11 +47,13 @@ def test_row_groups_are_read_once(entry: FileEntry) -> None:
     with opened(LOCAL, entry) as file:
         counting = Counting(file)
         for groups in ([3, 4], [2, 3, 7], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [9, 9]):
-            found = kept.read(entry, counting, groups, ["id", "hash"])
+            parts = kept.read(entry, counting, groups, ["id", "hash"])
+            found = pa.concat_tables([part.rows for part in parts])
             expected = [number for group in groups for number in range(10 * group, 10 * group + 10)]
             assert found.column("id").to_pylist() == expected
         assert counting.read == 10
-        assert kept.read(entry, counting, [5], ["text"]).num_rows == 10
+        [part] = kept.read(entry, counting, [5], ["text"])
+        assert part.rows.num_rows == 10
         assert counting.read == 11
 
 
@@ -65,4 +67,5 @@ def test_what_was_not_asked_for_longest_is_given_up(entry: FileEntry) -> None:
         assert counting.read == 5
         kept.read(entry, counting, [1], ["id", "hash"])
         assert counting.read == 6
-        assert Kept(limit=10).read(entry, counting, [1], ["id"]).num_rows == 10
+        [part] = Kept(limit=10).read(entry, counting, [1], ["id"])
+        assert part.rows.num_rows == 10

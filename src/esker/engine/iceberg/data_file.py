@@ -68,7 +68,7 @@ class _LocalFile:
 
     @property
     def schema_arrow(self) -> pa.Schema:
-        return self.metadata.schema.to_arrow_schema()
+        return _columns(self.path, self.size)
 
     def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
         with self._open() as file:
@@ -88,6 +88,11 @@ class _LocalFile:
 def _footer(path: str, size: int) -> pq.FileMetaData:
     """Return a footer. Files of tables never change; one in its place would have another size."""
     return pq.read_metadata(path)
+
+
+@lru_cache(maxsize=2048)
+def _columns(path: str, size: int) -> pa.Schema:
+    return _footer(path, size).schema.to_arrow_schema()
 
 
 @dataclass(frozen=True)

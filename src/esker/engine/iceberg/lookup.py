@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 
 from esker.engine.iceberg.data_file import DataFile, opened
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
-from esker.engine.iceberg.narrow import Kept
+from esker.engine.iceberg.narrow import Kept, Part, read_parts
 from esker.engine.iceberg.positions import deleted_positions
 from esker.engine.iceberg.schema import FieldSchema, conform, field_id
 from esker.engine.store import LOCAL, Store
@@ -34,6 +34,10 @@ _ALL_DIGITS = Context(prec=38)
 """Python rounds to 28 digits unless told otherwise."""
 _PART = 16_384
 """So many rows of a row group are looked through at a time, where whole rows are read."""
+_WORTH = 8
+"""Finding a key in sorted rows takes about as long as looking at so many rows."""
+_FEW = 1_000
+"""Fewer rows are looked at one by one."""
 _EXACT_KEYS = 20_000
 """Up to so many keys, each is compared with the bounds; beyond, only the lowest and the highest."""
 
@@ -49,6 +53,13 @@ class Found:
     rows: pa.Table
     """The wanted columns."""
 
+    def without(self, gone: BitMap64) -> Found | None:
+        """Return the rows that do not lie at these positions; None when there are none."""
+        live = pa.array([position not in gone for position in self.positions.to_pylist()], pa.bool_())
+        if not pc.any(live).as_py():
+            return None
+        return Found(self.file, self.positions.filter(live), self.asked.filter(live), self.rows.filter(live))
+
 
 class Keys:
     """The keys of a batch, each once, ready to be looked for."""
@@ -58,9 +69,12 @@ class Keys:
         self.values = joined(keys)
         first = keys.column(0)
         self._first: list[Any] | None = None
+        self.in_order: pa.Array | None = None
+        """The values of the first column, each once, if they are not too many."""
         if len(keys):
             if len(keys) <= _EXACT_KEYS:
                 self._first = sorted(set(first.to_pylist()))
+                self.in_order = pa.array(self._first, first.type)
             else:
                 bounds = pc.min_max(first)
                 self._range = bounds["min"].as_py(), bounds["max"].as_py()
@@ -105,8 +119,19 @@ def look_up(
         return keys.may_lie_between(*decode(low, high))
 
     candidates = [file for file in files.data if whole or may_hold(file)]
-    found = _POOL.map(lambda file: _look_into(file, files, schema, keys, columns, whole), candidates)
-    return [rows for rows in found if rows is not None], candidates
+    # What is kept is found faster than a thread is woken, and threads would take turns at it.
+    ready = [files.store == LOCAL and _kept.knows(file) for file in candidates]
+
+    def look(file: FileEntry) -> Found | None:
+        return _look_into(file, files, schema, keys, columns, whole)
+
+    begun = [
+        None if is_ready else _POOL.submit(look, file)
+        for file, is_ready in zip(candidates, ready, strict=True)
+    ]
+    found = [look(file) if task is None else task for file, task in zip(candidates, begun, strict=True)]
+    rows = [each.result() if isinstance(each, Future) else each for each in found]
+    return [each for each in rows if each is not None], candidates
 
 
 def read_rows(
@@ -165,45 +190,96 @@ def _look_into(
     whole: bool,
 ) -> Found | None:
     with opened(files.store, file) as parquet:
-        groups, positions = _groups(parquet, schema, None if whole else keys)
+        groups, starts = _groups(parquet, schema, None if whole else keys)
         if not groups:
             return None
         # From a store, deletes come while the columns do; from a disk, only if they are needed.
         beside = None if files.store == LOCAL else _BESIDE.submit(deleted_positions, files, file)
-        # All of a table would only push everything else out of what is kept.
-        kept = None if whole else _kept
-        rows = _read(file, parquet, groups, schema, [*keys.names, *columns], kept)
-    asked = pc.index_in(joined(rows.select(keys.names)), value_set=keys.values)
-    hits = pa.array(range(len(asked)), pa.int64()) if whole else pc.indices_nonzero(pc.is_valid(asked))
-    if not len(hits):
+        stored = _stored_names(parquet, schema, [*keys.names, *columns])
+        present = [name for name in stored.values() if name is not None]
+        if whole or not present:
+            # All of a table would only push everything else out of what is kept.
+            parts = read_parts(parquet, groups, present or None)
+        else:
+            parts = _kept.read(file, parquet, groups, present)
+    places, asked, rows = [], [], []
+    for part, start in zip(parts, starts, strict=True):
+        at, which = _find(part, keys, stored, schema, whole=whole)
+        if len(at):
+            places.append(pc.add(at, start))
+            asked.append(which)
+            rows.append(part.rows.take(at))
+    if not places:
         return None
-    at = _in_file(hits, positions)
+    found = Found(
+        file,
+        pa.concat_arrays(places),
+        pa.concat_arrays(asked),
+        _as_now(pa.concat_tables(rows), {name: stored[name] for name in columns}, schema),
+    )
     gone = beside.result() if beside is not None else deleted_positions(files, file)
-    if gone:
-        live = pa.array([position not in gone for position in at.to_pylist()], pa.bool_())
-        hits, at = hits.filter(live), at.filter(live)
-        if not len(hits):
-            return None
-    return Found(file, at, asked.take(hits), rows.select(list(columns)).take(hits))
+    return found.without(gone) if gone else found
 
 
-def _in_file(hits: pa.Array, read: list[range]) -> pa.Array:
-    """Return positions among the rows that were read as positions in the file."""
-    places: list[int] = []
-    numbers = hits.to_pylist()
-    first = passed = 0
-    for rows in read:
-        last = bisect_left(numbers, passed + len(rows), first)
-        places += [number - passed + rows.start for number in numbers[first:last]]
-        first, passed = last, passed + len(rows)
-    return pa.array(places, pa.int64())
+def _find(
+    part: Part, keys: Keys, stored: Mapping[str, str | None], schema: FieldSchema, *, whole: bool
+) -> tuple[pa.Array, pa.Array]:
+    """Return places of rows in a part, and which keys they have: those that were asked for, or all."""
+    near = None if whole else _near(part, keys, stored[keys.names[0]])
+    rows = part.rows if near is None else part.rows.take(near)
+    here = joined(_as_now(rows, {name: stored[name] for name in keys.names}, schema))
+    asked = pc.index_in(here, value_set=keys.values)
+    if whole:
+        return pa.array(range(len(asked)), pa.int64()), asked
+    hits = pc.indices_nonzero(pc.is_valid(asked))
+    return (hits if near is None else near.take(hits)).cast(pa.int64()), asked.take(hits)
 
 
-def _groups(parquet: DataFile, schema: FieldSchema, keys: Keys | None) -> tuple[list[int], list[range]]:
-    """Return the row groups that may hold a key, or all, and the positions of their rows."""
+def _near(part: Part, keys: Keys, column: str | None) -> pa.Array | None:
+    """Return the places of rows whose first key is asked for, in a part that is sorted by it.
+
+    None where it is not, or where it is faster to look at every row.
+    """
+    if column is None or keys.in_order is None or len(part.rows) < _FEW:
+        return None
+    if part.rows.column(column).num_chunks != 1:
+        return None
+    kind = part.rows.column(column).type
+    if kind != keys.in_order.type or not _is_searchable(kind) or not part.is_sorted(column):
+        return None
+    values = part.rows.column(column).chunk(0)
+    first = pc.search_sorted(keys.in_order, values[0]).as_py()
+    last = pc.search_sorted(keys.in_order, values[-1], side="right").as_py()
+    if (last - first) * _WORTH > len(values):
+        return None
+    wanted = keys.in_order.slice(first, last - first)
+    starts = pc.search_sorted(values, wanted)
+    ends = pc.search_sorted(values, wanted, side="right")
+    counts = pc.subtract(ends, starts)
+    if not len(counts) or pc.max(counts).as_py() <= 1:
+        return starts.filter(pc.equal(counts, 1))
+    if pc.sum(counts).as_py() * 2 > len(values):
+        return None
+    spans = zip(starts.to_pylist(), ends.to_pylist(), strict=True)
+    return pa.array([place for start, end in spans for place in range(start, end)], pa.uint64())
+
+
+def _is_searchable(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_string(kind)
+        or types.is_binary(kind)
+        or types.is_integer(kind)
+        or types.is_date(kind)
+        or types.is_timestamp(kind)
+    )
+
+
+def _groups(parquet: DataFile, schema: FieldSchema, keys: Keys | None) -> tuple[list[int], list[int]]:
+    """Return the row groups that may hold a key, or all, and the position of the first row of each."""
     column = _leaf(parquet, schema, keys.names[0]) if keys is not None else None
     groups: list[int] = []
-    positions: list[range] = []
+    starts: list[int] = []
     start = 0
     for group in range(parquet.metadata.num_row_groups):
         about = parquet.metadata.row_group(group)
@@ -215,9 +291,9 @@ def _groups(parquet: DataFile, schema: FieldSchema, keys: Keys | None) -> tuple[
             or keys.may_lie_between(statistics.min, statistics.max)
         ):
             groups.append(group)
-            positions.append(range(start, start + about.num_rows))
+            starts.append(start)
         start += about.num_rows
-    return groups, positions
+    return groups, starts
 
 
 def _leaf(parquet: DataFile, schema: FieldSchema, name: str) -> int | None:
@@ -226,22 +302,6 @@ def _leaf(parquet: DataFile, schema: FieldSchema, name: str) -> int | None:
     columns = parquet.metadata.schema
     paths = [columns.column(index).path for index in range(len(columns))]
     return paths.index(stored) if stored in paths else None
-
-
-def _read(
-    file: FileEntry,
-    parquet: DataFile,
-    groups: list[int],
-    schema: FieldSchema,
-    names: Sequence[str],
-    kept: Kept | None,
-) -> pa.Table:
-    """Read columns by field id, as the table's types now; a column that the file lacks is null."""
-    stored = _stored_names(parquet, schema, names)
-    present = [name for name in stored.values() if name is not None]
-    if kept is not None and present:
-        return _as_now(kept.read(file, parquet, groups, present), stored, schema)
-    return _as_now(parquet.read_row_groups(groups, present or None), stored, schema)
 
 
 def _as_now(read: pa.Table, stored: Mapping[str, str | None], schema: FieldSchema) -> pa.Table:

@@ -1,0 +1,128 @@
+"""Rows are found by key as a plain look at every row would find them, however a file is sorted."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from esker.engine.iceberg import lookup
+from esker.engine.iceberg.lookup import Keys, look_up
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles
+from esker.engine.iceberg.schema import FieldSchema, with_id
+
+KINDS: dict[str, tuple[pa.DataType, Any]] = {
+    "text": (pa.string(), lambda n: f"{'ä' if n % 7 == 0 else 'k'}{n:05}"),
+    "whole number": (pa.int64(), lambda n: n - 500),
+    "date": (pa.date32(), lambda n: date(2020, 1, 1) + timedelta(days=n)),
+    "moment": (pa.timestamp("us", tz="UTC"), lambda n: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(hours=n)),
+    "decimal": (pa.decimal128(12, 2), lambda n: Decimal(n).scaleb(-2)),
+    "bytes": (pa.binary(), lambda n: n.to_bytes(3, "big")),
+}
+
+
+def table_of(path: Path, rows: pa.Table, row_group_size: int) -> tuple[LiveFiles, FieldSchema]:
+    pq.write_table(rows, path, row_group_size=row_group_size)
+    entry = FileEntry(
+        0,
+        f"file://{path}",
+        "PARQUET",
+        len(rows),
+        path.stat().st_size,
+        1,
+        1,
+        1,
+        0,
+        (),
+        {},
+        {},
+        None,
+        None,
+        None,
+    )
+    ids = {field.name: number for number, field in enumerate(rows.schema, 1)}
+    return LiveFiles((entry,)), FieldSchema(0, rows.schema, True, ids, {})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", ["sorted", "shuffled", "sorted with copies"])
+def test_one_key(tmp_path: Path, kind: str, order: str) -> None:
+    arrow, value = KINDS[kind]
+    chance = random.Random(f"{kind} {order}")
+    numbers = [chance.randrange(400 if "copies" in order else 10**4) for _ in range(2000)]
+    values = [value(number) for number in (numbers if "copies" in order else set(numbers))]
+    values.sort()
+    if order == "shuffled":
+        chance.shuffle(values)
+    schema = pa.schema([with_id("id", arrow, 1), with_id("n", pa.int64(), 2)])
+    rows = pa.table([values, range(len(values))], schema=schema)
+    files, fields = table_of(tmp_path / "data.parquet", rows, row_group_size=300)
+    for count in (1, 5, 40, 900):
+        asked = list({value(chance.randrange(10**4)) for _ in range(count)} | set(chance.sample(values, 3)))
+        check(files, fields, Keys(pa.table([asked], schema=schema.remove(1))), rows)
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_key_of_two_columns(tmp_path: Path, order: str) -> None:
+    """The first column alone finds too many: the second one decides."""
+    chance = random.Random(order)
+    pairs = sorted({(f"r{chance.randrange(60)}", chance.randrange(50)) for _ in range(1500)})
+    if order == "shuffled":
+        chance.shuffle(pairs)
+    columns = [("region", pa.string()), ("id", pa.int32()), ("n", pa.int64())]
+    schema = pa.schema([with_id(name, kind, number) for number, (name, kind) in enumerate(columns, 1)])
+    rows = pa.table([*zip(*pairs, strict=True), range(len(pairs))], schema=schema)
+    files, fields = table_of(tmp_path / "data.parquet", rows, row_group_size=200)
+    for count in (1, 10, 300):
+        asked = list({*chance.sample(pairs, count), ("r1", 77), ("r99", 1)})
+        check(files, fields, Keys(pa.table([*zip(*asked, strict=True)], schema=schema.remove(2))), rows)
+
+
+def test_sorted_rows_are_not_all_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of a small batch does not grow with the file."""
+    looked: list[int] = []
+    joined = lookup.joined
+
+    def counting(keys: pa.Table) -> pa.Array:
+        looked.append(len(keys))
+        return joined(keys)
+
+    schema = pa.schema([with_id("id", pa.string(), 1), with_id("n", pa.int64(), 2)])
+    for order in ("sorted", "not"):
+        values = [f"k{number:06}" for number in range(50_000)]
+        if order == "not":
+            values[7], values[8] = values[8], values[7]
+        rows = pa.table([values, range(len(values))], schema=schema)
+        files, fields = table_of(tmp_path / f"{order}.parquet", rows, row_group_size=50_000)
+        keys = Keys(pa.table([["k000003", "k049999", "nothing"]], schema=schema.remove(1)))
+        with monkeypatch.context() as patch:
+            patch.setattr(lookup, "joined", counting)
+            look_up(files, fields, keys, ["n"])
+        check(files, fields, keys, rows)
+    assert looked == [2, 50_000]
+
+
+def check(files: LiveFiles, schema: FieldSchema, keys: Keys, rows: pa.Table) -> None:
+    found, looked_at = look_up(files, schema, keys, ["n"])
+    wanted = {key: index for index, key in enumerate(keys.values.to_pylist())}
+    stored = lookup.joined(rows.select(keys.names)).to_pylist()
+    expected = [(place, wanted[key]) for place, key in enumerate(stored) if key in wanted]
+    told = [
+        (place, asked, number)
+        for hits in found
+        for place, asked, number in zip(
+            hits.positions.to_pylist(),
+            hits.asked.to_pylist(),
+            hits.rows.column("n").to_pylist(),
+            strict=True,
+        )
+    ]
+    assert told == [(place, asked, place) for place, asked in expected]
+    assert expected
+    assert [file.path for file in looked_at] == [file.path for file in files.data]
