@@ -89,6 +89,16 @@ class LiveFiles:
                 found.append(delete)
         return found
 
+    def deletes_in(self, spec_id: int, partition: tuple[tuple[str, Any], ...]) -> list[FileEntry]:
+        """Return the files of position deletes of a partition; no vectors."""
+        return [
+            delete
+            for delete in self.deletes
+            if (delete.spec_id, delete.partition) == (spec_id, partition)
+            and delete.content != _EQUALITY
+            and not delete.is_vector
+        ]
+
     @cached_property
     def _by_file(self) -> dict[str, list[FileEntry]]:
         found: dict[str, list[FileEntry]] = defaultdict(list)

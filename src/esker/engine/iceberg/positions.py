@@ -1,7 +1,8 @@
 """Rows of data files that are deleted, by their position: read here, and written as new deletes.
 
-Format version 2 has files of (path, position), one for all data files of a partition here. Format
-version 3 has deletion vectors, one per data file, each of which holds every earlier delete of it.
+Format version 2 has files of (path, position), one for all data files of a partition here. Every scan
+opens all of them, so a commit that finds many small ones takes them into its own. Format version 3 has
+deletion vectors, one per data file, each of which holds every earlier delete of it.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ _COLUMNS = pa.schema(
 )
 _WHOLE_BOUNDS = {"write.metadata.metrics.default": "full"}
 """Readers tell by the bounds of `file_path` which data files a delete file concerns: never cut short."""
+_MANY = 10
+"""So many small delete files of a partition are taken into the next one."""
+_SMALL = 100_000
+"""A file with more deletes is left alone: otherwise every tenth commit would write all deletes anew."""
 _MAGIC = b"PFA1"
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
 
@@ -70,28 +75,31 @@ def write_deletes(
         return StagedDeletes()
     if version >= 3:
         return _write_vectors(table, jvm, files, doomed)
-    return _write_positions(table, jvm, files.store, doomed)
+    return _write_positions(table, jvm, files, doomed)
 
 
 def _write_positions(
-    table: Any, jvm: Any, store: Store, doomed: Mapping[FileEntry, BitMap64]
+    table: Any, jvm: Any, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64]
 ) -> StagedDeletes:
     # A delete file belongs to one spec and partition, those of its data files, not the table's newest.
     groups: dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]] = defaultdict(list)
     for file in doomed:
         groups[file.spec_id, file.partition].append(file)
-    added, rows, size = [], 0, 0
+    added, removed, size = [], [], 0
     for members in groups.values():
-        members.sort(key=lambda file: file.path)
+        gone = {file.path: doomed[file] for file in members}
+        if taken := _to_take_in(files, members[0]):
+            gone = _with_those_of(taken, files, gone)
+            removed += [_stored(delete, table, jvm) for delete in taken]
         paths: list[pa.Array] = []
         positions: list[pa.Array] = []
-        for file in members:
-            found = pa.array(doomed[file], pa.int64())
+        for path in sorted(gone):
+            found = pa.array(gone[path], pa.int64())
             positions.append(found)
-            paths.append(pa.repeat(pa.scalar(file.path), len(found)))
+            paths.append(pa.repeat(pa.scalar(path), len(found)))
         content = pa.table([pa.concat_arrays(paths), pa.concat_arrays(positions)], schema=_COLUMNS)
         location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.parquet")
-        written, footer = write_parquet(store, location, content, "zstd")
+        written, footer = write_parquet(files.store, location, content, "zstd")
         added.append(
             _delete_file(
                 table,
@@ -103,8 +111,32 @@ def _write_positions(
                 facts=metrics(footer, _COLUMNS, _WHOLE_BOUNDS),
             )
         )
-        rows, size = rows + len(content), size + written
-    return StagedDeletes(rows, size, tuple(added))
+        size += written
+    rows = sum(len(positions) for positions in doomed.values())
+    return StagedDeletes(rows, size, tuple(added), tuple(removed))
+
+
+def _to_take_in(files: LiveFiles, beside: FileEntry) -> list[FileEntry]:
+    """Return the small delete files of a partition, if they are many."""
+    small = [
+        delete
+        for delete in files.deletes_in(beside.spec_id, beside.partition)
+        if delete.records < _SMALL and delete.format == "parquet"
+    ]
+    return small if len(small) >= _MANY else []
+
+
+def _with_those_of(
+    deletes: list[FileEntry], files: LiveFiles, gone: Mapping[str, BitMap64]
+) -> dict[str, BitMap64]:
+    """Return positions together with those that delete files name, as far as their data files live."""
+    live = {file.path for file in files.data}
+    together = dict(gone)
+    for delete in deletes:
+        for path, positions in _positions(files.store, delete.path).items():
+            if path in live:
+                together[path] = together.get(path, BitMap64()) | positions
+    return together
 
 
 def _write_vectors(
