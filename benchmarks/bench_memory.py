@@ -61,7 +61,7 @@ def peaks(rows: int) -> dict[str, int]:
             spark.stop()
             ran = subprocess.run(
                 [sys.executable, __file__, "--run", str(folder.path)],
-                capture_output=True,
+                stdout=subprocess.PIPE,
                 text=True,
                 check=True,
             )

@@ -70,7 +70,7 @@ class SmallLane(Declaration):
     """What fits into the small lane. Larger batches are written by Spark jobs."""
 
     max_rows: int = Field(250_000, ge=0, description="Rows of a batch.")
-    max_bytes: Size = Field(256_000_000, description="Bytes that a batch reads: `256MB`.")
+    max_bytes: Size = Field(256_000_000, description="Bytes of a batch, unpacked: `256MB`.")
 
 
 class Guard(Declaration):
