@@ -140,6 +140,8 @@ class Engine:
         conf = self.spark.conf
         conf.set("spark.sql.session.timeZone", "UTC")
         conf.set("spark.sql.shuffle.partitions", str(max(2, 2 * cores(self.project.spark.master))))
+        # Rows that are kept together: ten thousand of a kilobyte take tens of megabytes in every task.
+        conf.set("spark.sql.inMemoryColumnarStorage.batchSize", "2000")
         # Text that is no number is found and reported by the checks, row by row.
         conf.set("spark.sql.ansi.enabled", "true")
         conf.set("spark.sql.caseSensitive", "false")
@@ -225,6 +227,9 @@ def _defaults(project: Project, log: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(project.folder / ".esker" / "spark"),
         "spark.redaction.regex": "(?i)secret|password|token|credential|access[.]?key",
         # Progress is read from the executors' heartbeats.
+        # What is kept on disk goes there through a stream that remembers a hundred objects, and each has
+        # thousands of rows: a gigabyte of heap was not enough.
+        "spark.serializer.objectStreamReset": "1",
         "spark.executor.heartbeatInterval": "2s",
         "spark.network.timeout": "120s",
     }

@@ -61,13 +61,18 @@ class LargeBatch(Change):
     given: Comparison
     frame: DataFrame
     """Incoming rows: the table's columns, DELETED, ARRIVAL and BAD."""
+    fits_memory: bool
+    """The rows are few enough to be kept in the memory of the executors."""
     _kept: list[DataFrame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rules, self.fields = self.given.rules, self.given.fields
         counted = self.rules.hashed(tuple(column.name for column in self.fields))
         self._hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.given.ids)
-        self.rows = self._keep(self.frame.withColumn(HASH_COLUMN, self._hashed))
+        # Spark keeps in memory until there is none, and more than it counts: whole rows of a batch that may
+        # be of any size go to the disks of the executors.
+        level = StorageLevel.MEMORY_AND_DISK if self.fits_memory else StorageLevel.DISK_ONLY
+        self.rows = self._keep(self.frame.withColumn(HASH_COLUMN, self._hashed), level)
         has_key = F.col(UNKNOWN).isNull() if UNKNOWN in self.frame.columns else F.lit(True)
         for name in self.rules.key:
             has_key = has_key & F.col(quoted(name)).isNotNull()
@@ -179,8 +184,8 @@ class LargeBatch(Change):
             ),
         )
 
-    def _keep(self, frame: DataFrame) -> DataFrame:
-        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    def _keep(self, frame: DataFrame, level: StorageLevel = StorageLevel.MEMORY_AND_DISK) -> DataFrame:
+        kept = frame.persist(level)
         self._kept.append(kept)
         return kept
 

@@ -86,7 +86,9 @@ class Keyed:
                 return small(given, *parts, loading.connection, attempt)
         frame = incoming(batch.frame(), batch.columns, given.rules, mark)
         large = LargeBatch if given.rules.is_unique else LargeEdits
-        return large(loading.engine, loading.table, given, frame)
+        size = batch.weight.bytes
+        fits = size is not None and size <= pipeline.small_lane.max_bytes
+        return large(loading.engine, loading.table, given, frame, fits)
 
     def _given(self, batch: Batch, attempt: Attempt) -> Comparison:
         loading = self.loading
