@@ -36,6 +36,8 @@ _PART = 16_384
 """So many rows of a row group are looked through at a time, where whole rows are read."""
 _WORTH = 8
 """Finding a key in sorted rows takes about as long as looking at so many rows."""
+_ROWS_HERE = 50_000
+"""Rows of a file that are worth no thread of their own."""
 _FEW = 1_000
 """Fewer rows are looked at one by one."""
 _EXACT_KEYS = 20_000
@@ -119,8 +121,8 @@ def look_up(
         return keys.may_lie_between(*decode(low, high))
 
     candidates = [file for file in files.data if whole or may_hold(file)]
-    # What is kept is found faster than a thread is woken, and threads would take turns at it.
-    ready = [files.store == LOCAL and _kept.knows(file) for file in candidates]
+    # Few rows that are kept are looked at faster than a thread is woken, and threads would take turns at it.
+    ready = [files.store == LOCAL and file.records <= _ROWS_HERE and _kept.knows(file) for file in candidates]
 
     def look(file: FileEntry) -> Found | None:
         return _look_into(file, files, schema, keys, columns, whole)
