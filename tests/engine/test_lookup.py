@@ -50,6 +50,12 @@ def table_of(path: Path, rows: pa.Table, row_group_size: int) -> tuple[LiveFiles
     return LiveFiles((entry,)), FieldSchema(0, rows.schema, True, ids, {})
 
 
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search also in parts as small as those of these tests."""
+    monkeypatch.setattr(lookup, "_FEW", 1)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", ["sorted", "shuffled", "sorted with copies"])
 def test_one_key(tmp_path: Path, kind: str, order: str) -> None:

@@ -240,6 +240,7 @@ def test_staged_versions_that_are_gone(make: Make) -> None:
             version(6, 22, None),  # before the delete that was known
             version(7, 20, None),
             version(9, 60, "after the delete"),
+            version(0, 20, None),  # in the moment in which the version began
             version(10, 1, "new"),
             version(10, 2, "newer"),
         ],

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_NO_IDEA = 2**62
-"""What Spark knows nothing of counts as about so many bytes, for lack of a better word."""
-
 
 def to_arrow(frame: DataFrame) -> pa.Table:
     """Return a frame's rows as an Arrow table in this process (Spark ≥ 4.0)."""
@@ -29,11 +26,10 @@ def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
     return spark.createDataFrame(table)
 
 
-def estimated_bytes(frame: DataFrame) -> int | None:
-    """Return how large Spark thinks that a frame is; None when it has no idea."""
-    plan: Any = frame
-    found = int(str(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    return found if found < _NO_IDEA else None
+def let_go(checkpointed: DataFrame) -> None:
+    """Give up what `localCheckpoint` keeps: Spark itself does so only when Java happens to tidy up."""
+    frame: Any = checkpointed
+    frame._jdf.queryExecution().logical().rdd().unpersist(False)
 
 
 def try_cast(value: Column, kind: str) -> Column:

@@ -127,7 +127,7 @@ class RowsOf:
                 return Writes(self._inserted(), None, None)
             case "DeleteFromTable":
                 hit = self._rows().filter(self._column(self._plan.condition()))
-                return Writes(self._shown(hit, {}, F.lit(True)), None, None)
+                return Writes(self._shown(hit, {}, is_delete=True), None, None)
             case "UpdateTable":
                 return self._updated()
         return self._merged()
@@ -151,7 +151,7 @@ class RowsOf:
         for index, name in enumerate(named):
             given[self._known((name,))[0]] = F.col(f"_esker_v{index}")
         empty = {name: F.lit(None) for name, _ in self._target.columns}
-        return self._select(renamed, {**empty, **given}, F.lit(False), _nowhere())
+        return self._select(renamed, {**empty, **given}, is_delete=False, place=_nowhere())
 
     def _updated(self) -> Writes:
         hit = self._rows()
@@ -165,7 +165,7 @@ class RowsOf:
             same = F.col(quoted(name)).eqNullSafe(value.cast(kind))
             different = different | (F.lit(True) if _has_map(kind) else ~same)
         hit = hit.filter(different)
-        rows = self._shown(hit, changed, F.lit(False))
+        rows = self._shown(hit, changed, is_delete=False)
         moved = None
         if self._is_key_assigned:
             moved = hit.filter(
@@ -245,7 +245,8 @@ class RowsOf:
             whole = {name: values.get(name, old(name)) for name, _ in self._target.columns}
             mine = acting.filter(F.col(_ACTION) == number)
             place = _place(FILE, POSITION) if FILE in acting.columns else _nowhere()
-            parts.append(self._select(mine, whole, F.lit(_kind(action) == "DeleteAction"), place))
+            is_delete = _kind(action) == "DeleteAction"
+            parts.append(self._select(mine, whole, is_delete=is_delete, place=place))
         return parts
 
     def _moved(self, acting: DataFrame, actions: Sequence[Any], old: Any, from_source: Any) -> DataFrame:
@@ -294,17 +295,22 @@ class RowsOf:
         named = tuple(part.strip("`").lower() for part in self._target.table.split("`.`"))
         return parts == named[len(named) - len(parts) :] if parts else True
 
-    def _shown(self, rows: DataFrame, values: dict[str, Column], mark: Column) -> DataFrame:
+    def _shown(self, rows: DataFrame, values: dict[str, Column], *, is_delete: bool) -> DataFrame:
         whole = {name: values.get(name, F.col(quoted(name))) for name, _ in self._target.columns}
-        return self._select(rows, whole, mark, _place("_file", "_pos"))
+        return self._select(rows, whole, is_delete=is_delete, place=_place("_file", "_pos"))
 
     def _select(
-        self, rows: DataFrame, values: dict[str, Column], mark: Column, place: list[Column]
+        self, rows: DataFrame, values: dict[str, Column], *, is_delete: bool, place: list[Column]
     ) -> DataFrame:
+        if self._target.key:
+            place = []
+        elif is_delete:
+            # Their place is all that counts: what they hold is not even read.
+            values = {name: F.lit(None) for name in values}
         return rows.select(
             *(values[name].cast(kind).alias(name) for name, kind in self._target.columns),
-            mark.alias(self._mark),
-            *([] if self._target.key else place),
+            F.lit(is_delete).alias(self._mark),
+            *place,
         )
 
     def _frame(self, plan: Any) -> DataFrame:

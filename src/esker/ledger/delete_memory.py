@@ -19,11 +19,9 @@ from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.ledger.change_log import CHANGESET, ORDER
 from esker.ledger.outbox import drain
-from esker.ledger.side_table import DELETES, OpenSide, SideTable, Stamp
+from esker.ledger.side_table import DELETED_AT, DELETES, OpenSide, SideTable, Stamp
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column, Plain
-
-DELETED_AT = "_esker_deleted_at"
 
 
 def memory_columns(columns: tuple[Column, ...], pipeline: Pipeline) -> tuple[Column, ...]:

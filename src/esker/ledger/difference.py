@@ -80,7 +80,10 @@ def _of_versions(
     """Return the versions that opened, and the deletes that ended one."""
     keys = _keys(pipeline)
     begin, end = (F.col(quoted(name)) for name in pipeline.versions.names[:2])
+    # Where the next version begins there was no delete.
+    begins = then.select(*keys, begin.alias("_esker_end"))
     ends = then.select(*keys, end.alias("_esker_end"))
+    ends = ends.join(begins, [*pipeline.key, "_esker_end"], "left_anti")
     if remembered is not None and pipeline.order_by is not None:
         ends = ends.unionByName(remembered.select(*keys, F.col(ORDER).alias("_esker_end")))
     ends = ends.where(F.col("_esker_end").isNotNull()).distinct()
@@ -93,10 +96,14 @@ def _of_versions(
         F.lag(end).over(in_order).alias("_esker_previous_end"),
         F.lead(begin).over(in_order).alias("_esker_next"),
     )
-    replaced = _first(went, [*keys, quoted(pipeline.versions.names[0])], [end.asc_nulls_first(), "_file"])
+    # Of several versions of one moment, somebody else's, the same one counts as in the comparison.
+    copies = [end.isNotNull(), F.col("_file").desc(), F.col("_pos").desc()]
+    replaced = _first(went, [*keys, quoted(pipeline.versions.names[0])], copies)
     replaced = replaced.select(*keys, begin.alias("_esker_begin"), hash_.alias("_esker_replaced"))
     line = line.join(came.select(*PLACE), list(PLACE), "left_semi").withColumn("_esker_begin", begin)
-    line = line.join(replaced, [*pipeline.key, "_esker_begin"], "left")
+    same = [F.col(f"l.{name}") == F.col(f"r.{name}") for name in keys]
+    same.append(F.col("l._esker_begin").eqNullSafe(F.col("r._esker_begin")))
+    line = line.alias("l").join(replaced.alias("r"), same, "left").select("l.*", "r._esker_replaced")
     is_replaced = F.col("_esker_replaced").isNotNull()
     opened = line.where(~is_replaced | (F.col("_esker_replaced") != hash_))
     # A remembered delete before the first version makes its coming a coming back.
@@ -119,7 +126,7 @@ def _of_versions(
     return opened.unionByName(ended.withColumn(ORDER, end), allowMissingColumns=True)
 
 
-def _first(rows: DataFrame, keys: list[str], order: list[Expression | str]) -> DataFrame:
+def _first(rows: DataFrame, keys: list[str], order: list[Expression]) -> DataFrame:
     """Return the first row of each key."""
     number = F.row_number().over(Window.partitionBy(*keys).orderBy(*order))
     return rows.withColumn("_esker_version", number).where("_esker_version = 1").drop("_esker_version")

@@ -7,9 +7,10 @@ change. The places of the rows in their batch are not in the table: they are num
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
@@ -18,9 +19,9 @@ from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId, find_snapshot
 from esker.engine.session import Engine
 from esker.errors import SideTableLost
-from esker.ledger.change_log import ChangeLog
+from esker.ledger.change_log import CHANGESET, ChangeLog
 from esker.ledger.difference import PLACE, changes_between
-from esker.ledger.side_table import DELETES, SideTable, Stamp
+from esker.ledger.side_table import DELETED_AT, DELETES, SideTable, Stamp
 
 
 def rebuild(engine: Engine, table: TableId, log: SideTable, changeset: int, snapshot: int) -> StagedFiles:
@@ -33,14 +34,18 @@ def rebuild(engine: Engine, table: TableId, log: SideTable, changeset: int, snap
     with explained(f'cannot compare two snapshots of table "{table}"', engine.log):
         now = _at(engine, table, after)
         then = _at(engine, table, before) if before is not None else now.where("false")
-        rows = changes_between(then, now, pipeline, _remembered(engine, table))
-        return ChangeLog.of(engine, log.id).stage(rows, _stamp(after, changeset))
+        stamp = _stamp(after, changeset)
+        rows = changes_between(then, now, pipeline, _remembered(engine, table, stamp, pipeline.late))
+        return ChangeLog.of(engine, log.id).stage(rows, stamp)
 
 
-def _remembered(engine: Engine, table: TableId) -> DataFrame | None:
-    """Return the deletes that no row of the table tells of, if there is a memory of them."""
+def _remembered(engine: Engine, table: TableId, stamp: Stamp, late: timedelta) -> DataFrame | None:
+    """Return the deletes that no row of the table told a batch of, if there is a memory of them."""
     memory = SideTable.registered(Attempt(engine, table).properties, DELETES, table.catalog)
-    return engine.spark.table(memory.id.sql) if memory is not None else None
+    if memory is None:
+        return None
+    counts = (F.col(DELETED_AT) >= F.lit(stamp.moment - late)) & (F.col(CHANGESET) < stamp.changeset)
+    return engine.spark.table(memory.id.sql).where(counts)
 
 
 def _at(engine: Engine, table: TableId, snapshot: Snapshot) -> DataFrame:

@@ -27,6 +27,8 @@ QUARANTINE = "esker.quarantine"
 DELETES = "esker.deletes"
 SIDES = (LOG, QUARANTINE, DELETES)
 """Properties by which a table names the tables that are filled from its outbox."""
+DELETED_AT = "_esker_deleted_at"
+"""Column of the memory of deletes."""
 _NAMED = 60
 """Bytes of names in an entry of the outbox; longer lists of files are written down in a file of their own."""
 

@@ -82,7 +82,7 @@ def _read(loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, s
     engine, pipeline = loading.engine, loading.pipeline
     frame = incoming(batch.frame(), batch.columns, given.rules, mark)
     most = pipeline.small_lane.max_rows
-    if pipeline.lane == "auto" and batch.weight.rows is None and _may_exceed(most, batch.weight.bytes):
+    if pipeline.lane == "auto" and batch.weight.may_exceed(most):
         # Nobody knows how many they are: more than fits are not brought here.
         frame = frame.limit(most + 1)
     with (
@@ -102,11 +102,6 @@ def _read(loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, s
     if unknown is not None and unknown.null_count == len(unknown):
         unknown = None
     return _Read(rows, deletes, origins, unknown)
-
-
-def _may_exceed(rows: int, size: int | None) -> bool:
-    """Tell whether so many bytes may be more than so many rows: a line has a character and its end."""
-    return size is None or size > 2 * rows
 
 
 def _marked(rows: pa.Table, mark: DeleteMark) -> pa.Array:

@@ -68,9 +68,7 @@ def open_loader(
     quarantine = quarantine_of(engine.project, publisher.table)
     loading = replace(loading, quarantine=lambda: opened(Quarantine, quarantine, QUARANTINE_COLUMNS))
     if not pipeline.is_keyed:
-        plain: Mode = Append(loading) if pipeline.mode == "append" else Replace(loading)
-        mode = Amend(loading) if isinstance(source, StatementRows) else plain
-        return Loader(loading, mode, source, publisher, listen, guards)
+        return Loader(loading, _keyless(loading, source), source, publisher, listen, guards)
     if pipeline.changes:
         log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
         publisher.sides[LOG] = log.side
@@ -83,3 +81,9 @@ def open_loader(
     )
     loading = replace(loading, memory=memory)
     return Loader(loading, Keyed(loading), source, publisher, listen, guards)
+
+
+def _keyless(loading: Loading, source: Reader) -> Mode:
+    if isinstance(source, StatementRows):
+        return Append(loading) if source.only_adds else Amend(loading)
+    return Append(loading) if loading.pipeline.mode == "append" else Replace(loading)

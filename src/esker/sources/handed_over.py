@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from esker.engine.compat import arrow_schema, arrow_schema_as_spark, estimated_bytes, from_arrow
+from esker.engine.compat import arrow_schema, arrow_schema_as_spark, from_arrow
 from esker.engine.session import Engine
 from esker.errors import UnsuitableData
 from esker.ledger.entry import Position
@@ -83,8 +83,8 @@ class HandedOver:
     def weight(self, piece: Slice) -> Weight:
         if self.rows is not None:
             return Weight(len(self.rows), self.rows.nbytes)
-        assert self.frame is not None
-        return Weight(bytes=estimated_bytes(self.frame))
+        # What Spark thinks of a frame is no help: it knows nothing of filters and of rows that become many.
+        return Weight()
 
     def confirm(self, piece: Slice) -> None:
         pass

@@ -59,6 +59,14 @@ class Weight:
 
     rows: int | None = None
     bytes: int | None = None
+    is_text: bool = False
+    """The bytes are lines, as they are: each has at least a character and its end."""
+
+    def may_exceed(self, rows: int) -> bool:
+        """Tell whether there may be more rows than these."""
+        if self.rows is not None:
+            return self.rows > rows
+        return not self.is_text or self.bytes is None or self.bytes > 2 * rows
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from esker.engine.compat import estimated_bytes
 from esker.engine.statement import FILE, POSITION
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
@@ -26,6 +25,8 @@ class StatementRows:
     fingerprint: str
     evaluate: Callable[[], tuple[DataFrame, int | None]]
     """Returns the rows, with MARK and perhaps their places, and the snapshot that they were found on."""
+    only_adds: bool = False
+    """The statement is an INSERT."""
     _frame: DataFrame | None = field(default=None, repr=False)
 
     @property
@@ -55,7 +56,7 @@ class StatementRows:
         return None
 
     def weight(self, piece: Slice) -> Weight:
-        return Weight(bytes=estimated_bytes(self.frame))
+        return Weight()
 
     def confirm(self, piece: Slice) -> None:
         pass

@@ -91,13 +91,20 @@ class LiveFiles:
 
     def deletes_in(self, spec_id: int, partition: tuple[tuple[str, Any], ...]) -> list[FileEntry]:
         """Return the files of position deletes of a partition; no vectors."""
-        return [
-            delete
-            for delete in self.deletes
-            if (delete.spec_id, delete.partition) == (spec_id, partition)
-            and delete.content != _EQUALITY
-            and not delete.is_vector
-        ]
+        return self._positions_in.get((spec_id, partition), [])
+
+    @cached_property
+    def sequences(self) -> dict[str, int]:
+        """The sequence number of each data file, by its path."""
+        return {file.path: file.sequence for file in self.data}
+
+    @cached_property
+    def _positions_in(self) -> dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]]:
+        found: dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]] = defaultdict(list)
+        for delete in self.deletes:
+            if delete.content != _EQUALITY and not delete.is_vector:
+                found[delete.spec_id, delete.partition].append(delete)
+        return found
 
     @cached_property
     def _by_file(self) -> dict[str, list[FileEntry]]:

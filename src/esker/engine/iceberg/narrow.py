@@ -95,7 +95,13 @@ def read_parts(parquet: DataFile, groups: Sequence[int], columns: Sequence[str] 
     start = 0
     for group in groups:
         count = parquet.metadata.row_group(group).num_rows
-        # A copy: a slice would hold on to what was read with it.
-        parts.append(Part(read.slice(start, count).combine_chunks()))
+        # Copies: a slice would hold on to what was read with it.
+        columns_here = [_copied(column) for column in read.slice(start, count).columns]
+        parts.append(Part(pa.table(columns_here, schema=read.schema)))
         start += count
     return parts
+
+
+def _copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # Arrow's combine_chunks leaves one chunk where it is.
+    return pa.chunked_array([pa.concat_arrays(column.chunks)] if column.num_chunks else [], column.type)

@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -40,6 +41,9 @@ _WHOLE_BOUNDS = {"write.metadata.metrics.default": "full"}
 """Readers tell by the bounds of `file_path` which data files a delete file concerns: never cut short."""
 _MANY = 10
 """So many small delete files of a partition are taken into the next one."""
+_MOST = 50
+"""No more are taken in at a time: somebody else may have left thousands."""
+_POOL = ThreadPoolExecutor(16, thread_name_prefix="esker-delete-files")
 _SMALL = 100_000
 """A file with more deletes is left alone: otherwise every tenth commit would write all deletes anew."""
 _MAGIC = b"PFA1"
@@ -117,24 +121,25 @@ def _write_positions(
 
 
 def _to_take_in(files: LiveFiles, beside: FileEntry) -> list[FileEntry]:
-    """Return the small delete files of a partition, if they are many."""
+    """Return small delete files of a partition, if they are many."""
     small = [
         delete
         for delete in files.deletes_in(beside.spec_id, beside.partition)
         if delete.records < _SMALL and delete.format == "parquet"
     ]
-    return small if len(small) >= _MANY else []
+    return small[:_MOST] if len(small) >= _MANY else []
 
 
 def _with_those_of(
     deletes: list[FileEntry], files: LiveFiles, gone: Mapping[str, BitMap64]
 ) -> dict[str, BitMap64]:
     """Return positions together with those that delete files name, as far as their data files live."""
-    live = {file.path for file in files.data}
     together = dict(gone)
-    for delete in deletes:
-        for path, positions in _positions(files.store, delete.path).items():
-            if path in live:
+    read = _POOL.map(lambda delete: _positions(files.store, delete.path), deletes)
+    for delete, found in zip(deletes, read, strict=True):
+        for path, positions in found.items():
+            # An older delete is none of a file that came back under its name.
+            if files.sequences.get(path, delete.sequence + 1) <= delete.sequence:
                 together[path] = together.get(path, BitMap64()) | positions
     return together
 

@@ -29,9 +29,8 @@ from esker.engine.session import Engine
 from esker.errors import BadRows, SparkFailed
 from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
-from esker.ledger.delete_memory import DELETED_AT
 from esker.ledger.foreign import foreign
-from esker.ledger.side_table import Stamp
+from esker.ledger.side_table import DELETED_AT, Stamp
 from esker.load.comparison import NO_KEY, NO_ORDER, Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from esker.engine.failures import explained
+from esker.engine.compat import let_go
+from esker.engine.failures import JvmFailure, explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.stage import StagedFiles
@@ -34,8 +36,12 @@ class Amend:
             written = rows.where(~F.col(batch.command.mark))
             places = rows.where(F.col(FILE).isNotNull()).select(FILE, POSITION)
             updated = written.where(F.col(FILE).isNotNull()).count()
+        if Attempt(self.loading.engine, self.loading.table).current != batch.command.base:
+            # Nothing is staged yet that would be left behind.
+            let_go(rows)
+            raise TableMoved(self.loading.name)
         staged = stage_rows(self.loading, replace(batch, frame=lambda: written))
-        return Amendment(staged, places, updated, batch.command.base, self.loading)
+        return Amendment(staged, rows, places, updated, batch.command.base, self.loading)
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class Amendment(Change):
     """Staged rows, and the places of those that go."""
 
     files: StagedFiles
+    kept: DataFrame
     places: DataFrame
     updated: int
     base: SnapshotId | None
@@ -52,6 +59,10 @@ class Amendment(Change):
     @property
     def columns(self) -> tuple[str, int]:
         return self.files.table_uuid, self.files.schema_id
+
+    def release(self) -> None:
+        with suppress(*JvmFailure):
+            let_go(self.kept)
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         if attempt.current != self.base:
@@ -71,10 +82,9 @@ class Amendment(Change):
         return Made(commit, counts, self.files.bytes + deletes.bytes)
 
     def _counts(self, removed: int) -> RowCounts:
-        inserted, deleted = self.files.rows - self.updated, removed - self.updated
         return RowCounts(
-            read=self.updated + inserted + deleted,
-            inserted=inserted,
+            read=self.files.rows + removed - self.updated,
+            inserted=self.files.rows - self.updated,
             updated=self.updated,
-            deleted=deleted,
+            deleted=removed - self.updated,
         )

@@ -126,7 +126,8 @@ class Session:
                 "Correct the rows in the source and load them again, or load them with mode: upsert.",
             )
         writing = _Writing(self.engine, statement, parsed, target)
-        source = StatementRows(pipeline.source.type, writing.evaluate)
+        only_adds = parsed.kind == "InsertIntoStatement"
+        source = StatementRows(pipeline.source.type, writing.evaluate, only_adds)
         result = run_pipeline(
             self.project, lambda: self.engine, self.state, target.pipeline, self.listen, source
         )

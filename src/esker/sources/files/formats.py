@@ -44,7 +44,9 @@ def locations(files: Sequence[FoundFile]) -> list[str]:
 
 def text_weight(files: Sequence[FoundFile]) -> Weight:
     """Return how much text files are, packed ones as far as one can tell: text shrinks to about a tenth."""
-    return Weight(bytes=sum(file.version.size * (10 if _is_packed(file) else 1) for file in files))
+    is_packed = any(_is_packed(file) for file in files)
+    size = sum(file.version.size * (10 if _is_packed(file) else 1) for file in files)
+    return Weight(bytes=size, is_text=not is_packed)
 
 
 def _is_packed(file: FoundFile) -> bool:
