@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -84,9 +85,10 @@ class OpenProject:
         """
         source = HandedOver.of(self.engine, self.project.pipeline(pipeline), data)
         figures = {each.guard: each.rows for each in approved.tripped} if approved else {}
-        result = run_pipeline(
-            self.project, self._start, self.state, pipeline, listen, source, approved=figures
-        )
+        with closing(source):
+            result = run_pipeline(
+                self.project, self._start, self.state, pipeline, listen, source, approved=figures
+            )
         if result.error is not None:
             raise result.error
         return result

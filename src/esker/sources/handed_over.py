@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from esker.engine.compat import arrow_schema, arrow_schema_as_spark, from_arrow
 from esker.engine.session import Engine
@@ -17,6 +21,10 @@ from esker.ledger.run_id import new_run_id
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column, Plain, columns_as_json, columns_from_json
 from esker.sources.source import Sent, Slice, Weight
+
+_IN_MEMORY = 256 * 2**20
+"""Bytes of rows that are handed to Java's memory."""
+_GROUP = 100_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,8 @@ class HandedOver:
     fingerprint: str
     is_loose: bool = False
     """The rows are dictionaries: their types were guessed, and each value is taken for what it means."""
+    _files: list[TemporaryDirectory[str]] = field(default_factory=list, repr=False, compare=False)
+    """Folders with rows on their way to Spark."""
 
     @classmethod
     def of(
@@ -49,6 +59,11 @@ class HandedOver:
             case _:
                 return cls(engine, _table(data), None, fingerprint, is_loose=True)
         return cls(engine, rows, None, fingerprint)
+
+    def close(self) -> None:
+        """Remove what was written on the way."""
+        for folder in self._files:
+            folder.cleanup()
 
     def plan(self, position: Position | None) -> list[Slice]:
         count = f"{len(self.rows):,} rows" if self.rows is not None else "rows"
@@ -73,7 +88,26 @@ class HandedOver:
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         if self.frame is not None:
             return self.frame
-        return from_arrow(self.engine.spark, self.arrow(piece, columns))
+        rows = self.arrow(piece, columns)
+        assert rows is not None
+        if rows.nbytes > _IN_MEMORY and self.engine.project.spark.is_local:
+            return self._through_a_file(rows)
+        return from_arrow(self.engine.spark, rows)
+
+    def _through_a_file(self, rows: pa.Table) -> DataFrame:
+        """Let Spark read the rows from a disk that it shares: in Java's memory they would stand twice."""
+        # A column without any type holds nothing, and Spark's files have no such column.
+        rows = rows.select([column.name for column in rows.schema if not pa.types.is_null(column.type)])
+        schema = arrow_schema_as_spark(rows.schema)
+        try:
+            rows = rows.cast(arrow_schema(schema))
+        except pa.ArrowException as error:
+            raise UnsuitableData(str(error)) from error
+        folder = TemporaryDirectory(prefix="esker-rows-")
+        self._files.append(folder)
+        path = Path(folder.name) / "rows.parquet"
+        pq.write_table(rows, path, row_group_size=_GROUP)
+        return self.engine.spark.read.schema(StructType.fromJson(schema)).parquet(str(path))
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         if self.rows is None or not self.is_loose:
