@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from esker.engine.failures import explained
-from esker.errors import SparkFailed
+from esker.errors import OutOfMemory, SparkFailed
 
 _LOG = Path("spark.log")
 
@@ -16,6 +17,24 @@ _LOG = Path("spark.log")
 def test_lost_connection_says_that_java_ended() -> None:
     with pytest.raises(SparkFailed, match="cannot write"), explained("cannot write", _LOG):
         raise Py4JNetworkError("Answer from Java side is empty")
+
+
+def test_java_that_ended_for_want_of_memory(tmp_path: Path) -> None:
+    """The log tells what Java cannot tell any more."""
+    log = tmp_path / "spark.log"
+    log.write_text("x\n" * 100_000 + "java.lang.OutOfMemoryError: Java heap space\n\tat java.base\n" * 3)
+    for error in (Py4JNetworkError("Answer from Java side is empty"), _Dying()):
+        with pytest.raises(OutOfMemory) as told, explained("cannot write", log):
+            raise error
+        assert str(log) in told.value.reason
+
+
+class _Dying(Py4JError):  # type: ignore[misc]
+    """An error of a Java that does not answer any more."""
+
+    @property
+    def java_exception(self) -> Any:
+        raise Py4JNetworkError("Error while sending")
 
 
 def test_interruption_is_not_hidden_by_what_fails_after_it() -> None:

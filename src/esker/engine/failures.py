@@ -33,6 +33,9 @@ from esker.project.secrets import redact
 JvmFailure = (Py4JError, PySparkException, ConnectionError)
 """Everything that a call into the JVM may raise."""
 
+_OUT_OF_MEMORY = "OutOfMemoryError"
+_TAIL = 100_000
+"""Bytes of the log in which the reason of Java's end stands."""
 _FILE = re.compile(
     r"(?:reading (?:the )?file|for file|file path)[: ]+'?(?:file:)?(/[^\s'\"]+)", re.IGNORECASE
 )
@@ -73,15 +76,19 @@ def explain(
     if isinstance(error, EskerError):
         return error
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        return SparkFailed(what, "Java ended unexpectedly (killed, or out of memory?).", str(log))
-    chain = causes(error)
+        return _ended(what, log)
+    try:
+        chain = causes(error)
+    except JvmFailure:
+        # Java raised it and ended, before anybody could ask what it was.
+        return _ended(what, log)
     text = "\n".join(f"{cause.kind}: {cause.message}" for cause in chain)
     last = chain[-1]
     words = first_line(last.message) or last.kind
     known: tuple[tuple[str, Callable[[], EskerError]], ...] = (
         ("No space left on device", lambda: DiskFull("No space left on device.")),
         ("Disk quota exceeded", lambda: DiskFull("Disk quota exceeded.")),
-        ("OutOfMemoryError", lambda: OutOfMemory(words, str(log))),
+        (_OUT_OF_MEMORY, lambda: OutOfMemory(words, str(log))),
         ("All masters are unresponsive", lambda: ClusterUnreachable(master, words, str(log))),
         ("methods on a stopped SparkContext", lambda: _stopped(what, master, log)),
         ("Master removed our application", lambda: ClusterUnreachable(master, words, str(log))),
@@ -124,6 +131,21 @@ def first_line(text: str) -> str:
     """Return the first line of a message, without Spark's error class in front."""
     line = text.strip().splitlines()[0] if text.strip() else ""
     return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line)
+
+
+def _ended(what: str, log: Path) -> EskerError:
+    if _OUT_OF_MEMORY in _tail(log):
+        return OutOfMemory("Java ended for want of memory", str(log))
+    return SparkFailed(what, "Java ended unexpectedly (killed, or out of memory?).", str(log))
+
+
+def _tail(log: Path) -> str:
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, log.stat().st_size - _TAIL))
+            return stream.read().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _stopped(what: str, master: str, log: Path) -> EskerError:
