@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 import pyarrow as pa
@@ -46,26 +46,23 @@ def loaded(folder: Folder) -> list[Any]:
     return sorted(project.table("shop.sales").collect(), key=lambda row: row.id)
 
 
-def on_their_way() -> set[Path]:
-    return set(Path(gettempdir()).glob("esker-rows-*"))
-
-
 @pytest.mark.parametrize(
     "keys", [{}, {"mode": "upsert", "key": ["id"], "lane": "large"}], ids=["append", "upsert"]
 )
 def test_through_a_file(
-    make_folder: Callable[..., Folder], monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
+    make_folder: Callable[..., Folder], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keys: dict[str, Any]
 ) -> None:
     """The same table as from memory, in the same order of arrival, and nothing is left behind."""
     pipelines = {"sales": Folder.files_pipeline(**keys)}
     plain = loaded(make_folder("plain", pipelines=pipelines))
     monkeypatch.setattr(handed_over, "_IN_MEMORY", 0)
     monkeypatch.setattr(handed_over, "_GROUP", 300)
-    before = on_their_way()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "on their way"))
+    (tmp_path / "on their way").mkdir()
     through = loaded(make_folder("through", pipelines=pipelines))
     assert through == plain
     assert through[0].asDict(recursive=True)["at"] is not None
-    assert on_their_way() == before
+    assert list((tmp_path / "on their way").iterdir()) == []
 
 
 def test_the_last_of_equal_keys_wins(
