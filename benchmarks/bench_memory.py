@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -74,8 +75,8 @@ def measured_run(folder: Path) -> None:
     """Run the pipeline and print the peaks of this process and of its Java, in megabytes."""
     project = esker.open(folder)
     project.run("works")
-    java = project.engine.spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
-    print(peak("self"), peak(java))
+    gateway: Any = project.engine.spark.sparkContext._gateway
+    print(peak("self"), peak(gateway.proc.pid))
 
 
 def peak(process: int | str) -> int:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from esker.engine.failures import explained
 from esker.errors import OutOfMemory, SparkFailed
@@ -23,13 +24,13 @@ def test_java_that_ended_for_want_of_memory(tmp_path: Path) -> None:
     """The log tells what Java cannot tell any more."""
     log = tmp_path / "spark.log"
     log.write_text("x\n" * 100_000 + "java.lang.OutOfMemoryError: Java heap space\n\tat java.base\n" * 3)
-    for error in (Py4JNetworkError("Answer from Java side is empty"), _Dying()):
+    for error in (Py4JNetworkError("Answer from Java side is empty"), _Dying("cannot be asked")):
         with pytest.raises(OutOfMemory) as told, explained("cannot write", log):
             raise error
         assert str(log) in told.value.reason
 
 
-class _Dying(Py4JError):  # type: ignore[misc]
+class _Dying(PySparkException):
     """An error of a Java that does not answer any more."""
 
     @property

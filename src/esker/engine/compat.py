@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
@@ -29,7 +31,8 @@ def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
 def let_go(checkpointed: DataFrame) -> None:
     """Give up what `localCheckpoint` keeps: Spark itself does so only when Java happens to tidy up."""
     frame: Any = checkpointed
-    frame._jdf.queryExecution().logical().rdd().unpersist(False)
+    with suppress(Py4JError):  # a Java that ended keeps nothing
+        frame._jdf.queryExecution().logical().rdd().unpersist(False)
 
 
 def try_cast(value: Column, kind: str) -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
@@ -121,19 +121,18 @@ def look_up(
         return keys.may_lie_between(*decode(low, high))
 
     candidates = [file for file in files.data if whole or may_hold(file)]
-    # Few rows that are kept are looked at faster than a thread is woken, and threads would take turns at it.
-    ready = [files.store == LOCAL and file.records <= _ROWS_HERE and _kept.knows(file) for file in candidates]
 
     def look(file: FileEntry) -> Found | None:
         return _look_into(file, files, schema, keys, columns, whole)
 
-    begun = [
-        None if is_ready else _POOL.submit(look, file)
-        for file, is_ready in zip(candidates, ready, strict=True)
-    ]
-    found = [look(file) if task is None else task for file, task in zip(candidates, begun, strict=True)]
-    rows = [each.result() if isinstance(each, Future) else each for each in found]
-    return [each for each in rows if each is not None], candidates
+    def is_ready(file: FileEntry) -> bool:
+        # Few rows that are kept are looked at faster than a thread is woken, and threads would take turns.
+        return files.store == LOCAL and file.records <= _ROWS_HERE and _kept.knows(file)
+
+    begun = {file: _POOL.submit(look, file) for file in candidates if not is_ready(file)}
+    done = {file: look(file) for file in candidates if file not in begun}
+    found = [begun[file].result() if file in begun else done[file] for file in candidates]
+    return [rows for rows in found if rows is not None], candidates
 
 
 def read_rows(

@@ -25,6 +25,8 @@ _PATH_ID = 2147483546
 """Field id of the column `file_path` in files of position deletes."""
 
 
+Partition = tuple[int, tuple[tuple[str, Any], ...]]
+"""A spec and the values of its fields."""
 _MOST = 4096
 """So many manifests are kept."""
 
@@ -89,9 +91,9 @@ class LiveFiles:
                 found.append(delete)
         return found
 
-    def deletes_in(self, spec_id: int, partition: tuple[tuple[str, Any], ...]) -> list[FileEntry]:
+    def deletes_in(self, partition: Partition) -> list[FileEntry]:
         """Return the files of position deletes of a partition; no vectors."""
-        return self._positions_in.get((spec_id, partition), [])
+        return self._positions_in.get(partition, [])
 
     @cached_property
     def sequences(self) -> dict[str, int]:
@@ -99,8 +101,8 @@ class LiveFiles:
         return {file.path: file.sequence for file in self.data}
 
     @cached_property
-    def _positions_in(self) -> dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]]:
-        found: dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]] = defaultdict(list)
+    def _positions_in(self) -> dict[Partition, list[FileEntry]]:
+        found: dict[Partition, list[FileEntry]] = defaultdict(list)
         for delete in self.deletes:
             if delete.content != _EQUALITY and not delete.is_vector:
                 found[delete.spec_id, delete.partition].append(delete)
@@ -115,8 +117,8 @@ class LiveFiles:
         return found
 
     @cached_property
-    def _by_partition(self) -> dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]]:
-        found: dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]] = defaultdict(list)
+    def _by_partition(self) -> dict[Partition, list[FileEntry]]:
+        found: dict[Partition, list[FileEntry]] = defaultdict(list)
         for delete in self.deletes:
             if delete.reference is None:
                 found[delete.spec_id, delete.partition].append(delete)

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from esker.engine.iceberg.content_file import content_file
-from esker.engine.iceberg.manifests import FileEntry, LiveFiles
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles, Partition
 from esker.engine.iceberg.metrics import metrics
 from esker.engine.iceberg.schema import with_id
 from esker.engine.iceberg.write import write_parquet
@@ -86,13 +86,13 @@ def _write_positions(
     table: Any, jvm: Any, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64]
 ) -> StagedDeletes:
     # A delete file belongs to one spec and partition, those of its data files, not the table's newest.
-    groups: dict[tuple[int, tuple[tuple[str, Any], ...]], list[FileEntry]] = defaultdict(list)
+    groups: dict[Partition, list[FileEntry]] = defaultdict(list)
     for file in doomed:
         groups[file.spec_id, file.partition].append(file)
     added, removed, size = [], [], 0
-    for members in groups.values():
+    for partition, members in groups.items():
         gone = {file.path: doomed[file] for file in members}
-        if taken := _to_take_in(files, members[0]):
+        if taken := _to_take_in(files, partition):
             gone = _with_those_of(taken, files, gone)
             removed += [_stored(delete, table, jvm) for delete in taken]
         paths: list[pa.Array] = []
@@ -120,11 +120,11 @@ def _write_positions(
     return StagedDeletes(rows, size, tuple(added), tuple(removed))
 
 
-def _to_take_in(files: LiveFiles, beside: FileEntry) -> list[FileEntry]:
+def _to_take_in(files: LiveFiles, partition: Partition) -> list[FileEntry]:
     """Return small delete files of a partition, if they are many."""
     small = [
         delete
-        for delete in files.deletes_in(beside.spec_id, beside.partition)
+        for delete in files.deletes_in(partition)
         if delete.records < _SMALL and delete.format == "parquet"
     ]
     return small[:_MOST] if len(small) >= _MANY else []

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.engine.compat import let_go
-from esker.engine.failures import JvmFailure, explained
+from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.statement import FILE, POSITION
-from esker.errors import TableMoved
+from esker.errors import EskerError, TableMoved
 from esker.load.batch import Batch, Loading, stage_rows
 from esker.load.counts import RowCounts
 from esker.load.places import positions
@@ -36,11 +35,14 @@ class Amend:
             written = rows.where(~F.col(batch.command.mark))
             places = rows.where(F.col(FILE).isNotNull()).select(FILE, POSITION)
             updated = written.where(F.col(FILE).isNotNull()).count()
-        if Attempt(self.loading.engine, self.loading.table).current != batch.command.base:
-            # Nothing is staged yet that would be left behind.
+        try:
+            if Attempt(self.loading.engine, self.loading.table).current != batch.command.base:
+                # Nothing is staged yet that would be left behind.
+                raise TableMoved(self.loading.name)
+            staged = stage_rows(self.loading, replace(batch, frame=lambda: written))
+        except EskerError:
             let_go(rows)
-            raise TableMoved(self.loading.name)
-        staged = stage_rows(self.loading, replace(batch, frame=lambda: written))
+            raise
         return Amendment(staged, rows, places, updated, batch.command.base, self.loading)
 
 
@@ -61,8 +63,7 @@ class Amendment(Change):
         return self.files.table_uuid, self.files.schema_id
 
     def release(self) -> None:
-        with suppress(*JvmFailure):
-            let_go(self.kept)
+        let_go(self.kept)
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         if attempt.current != self.base:
