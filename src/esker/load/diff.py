@@ -93,20 +93,20 @@ class KeyRules:
         return tuple(name for name in columns if name.lower() not in out)
 
 
-def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...]) -> str:
+def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...], *, has_undated: bool = True) -> str:
     """Return a query for the newest version of each key; ties go to the last arrival.
 
     `incoming` has columns k0…, `ord`, `del` and those of `arrival`. A delete without an order value
-    is as new as the newest row of its batch.
+    is as new as the newest row of its batch; nobody looks for it where there is no such delete.
     """
     keys = ", ".join(f"k{index}" for index in range(len(rules.key)))
     latest = ", ".join(f"{column} DESC" for column in arrival)
+    newest = f"(SELECT max(ord) FROM {incoming})" if has_undated else "ord"
     return f"""
         SELECT * FROM (
           SELECT *, row_number() OVER (
             PARTITION BY {keys} ORDER BY eff DESC NULLS LAST, {latest}) AS version
-          FROM (SELECT *, CASE WHEN del AND ord IS NULL THEN (SELECT max(ord) FROM {incoming})
-                          ELSE ord END AS eff
+          FROM (SELECT *, CASE WHEN del AND ord IS NULL THEN {newest} ELSE ord END AS eff
                 FROM {incoming}) AS dated) AS versions
         WHERE version = 1"""
 

@@ -7,8 +7,7 @@ the content of a batch is kept once on the executors, and only filtered by what 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -20,11 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.check import BAD
-from esker.engine.failures import JvmFailure, explained
+from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.stage import stage
 from esker.engine.iceberg.table import TableId
+from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
 from esker.errors import BadRows, SparkFailed
 from esker.events import Step
@@ -62,16 +62,16 @@ class LargeBatch(Change):
     """Incoming rows: the table's columns, DELETED, ARRIVAL and BAD."""
     fits_memory: bool
     """The rows are few enough to be kept in the memory of the executors."""
-    _kept: list[DataFrame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._kept = KeptFrames(self.engine)
         self.rules, self.fields = self.given.rules, self.given.fields
         counted = self.rules.hashed(tuple(column.name for column in self.fields))
         self._hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.given.ids)
         # Spark keeps in memory until there is none, and more than it counts: whole rows of a batch that may
         # be of any size go to the disks of the executors.
         level = StorageLevel.MEMORY_AND_DISK if self.fits_memory else StorageLevel.DISK_ONLY
-        self.rows = self._keep(self.frame.withColumn(HASH_COLUMN, self._hashed), level)
+        self.rows = self._kept.keep(self.frame.withColumn(HASH_COLUMN, self._hashed), level)
         has_key = F.col(UNKNOWN).isNull() if UNKNOWN in self.frame.columns else F.lit(True)
         for name in self.rules.key:
             has_key = has_key & F.col(quoted(name)).isNotNull()
@@ -85,6 +85,9 @@ class LargeBatch(Change):
                 F.min(BAD).alias("first"),
                 F.max(BAD).alias("last"),
                 F.count(F.when(~has_key, 1)).alias("keyless"),
+                F.count(F.when(F.col(DELETED) & _or_nothing(self.rules.order_by).isNull(), 1)).alias(
+                    "undated"
+                ),
                 # As texts: Python would take a moment in the hour that comes twice for another one.
                 F.min(first_key).cast("string").alias("low"),
                 F.max(first_key).cast("string").alias("high"),
@@ -92,6 +95,7 @@ class LargeBatch(Change):
         assert found is not None
         self.read, self.keyless = found["read"], found["keyless"]
         self._range = found["low"], found["high"]
+        self._has_undated = self.rules.order_by is not None and found["undated"] > 0
         if found["bad"]:
             self.release()
             examples = sorted({found["first"], found["last"]})
@@ -99,23 +103,14 @@ class LargeBatch(Change):
         self.keyless_rows = self.rows.where(~has_key)
         if self.keyless:
             self.rows = self.rows.where(has_key)
-        self.winners = self._keep(self._winners())
+        self.winners = self._kept.keep(self._winners())
 
     @property
     def columns(self) -> tuple[str, int]:
         return self.given.table
 
     def release(self) -> None:
-        self._let_go(0)
-
-    def _let_go(self, since: int) -> None:
-        """Give up the frames that were kept from a number on, and those that hang on others first.
-
-        Spark would compute what hangs on a frame anew, from files that may have been expired by now.
-        """
-        while len(self._kept) > since:
-            with suppress(*JvmFailure):
-                self._kept.pop().unpersist()
+        self._kept.let_go()
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         kept_before = len(self._kept)
@@ -128,7 +123,7 @@ class LargeBatch(Change):
             # Files expired after somebody else's commit: this attempt is lost anyway.
             raise SwapFailed("SparkFailed", error.reason or error.message) from error
         finally:
-            self._let_go(kept_before)
+            self._kept.let_go(kept_before)
 
     def _make(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
         self.given.check_base(attempt)
@@ -156,8 +151,8 @@ class LargeBatch(Change):
         return Made(commit, compared.counts, size, owed, files, compared.is_change, stamp.summary())
 
     def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
-        stored = self._by_content(attempt, self._keep(self._stored(attempt)))
-        verdicts = self._keep(self._verdicts(stored, self._forgotten(attempt, moment)))
+        stored = self._by_content(attempt, self._kept.keep(self._stored(attempt)))
+        verdicts = self._kept.keep(self._verdicts(stored, self._forgotten(attempt, moment)))
         found = (
             verdicts.groupBy("outcome")
             .agg(F.count(F.lit(1)).alias("count"), F.count(F.when(self._is_untold(), 1)).alias("untold"))
@@ -183,11 +178,6 @@ class LargeBatch(Change):
             ),
         )
 
-    def _keep(self, frame: DataFrame, level: StorageLevel = StorageLevel.MEMORY_AND_DISK) -> DataFrame:
-        kept = frame.persist(level)
-        self._kept.append(kept)
-        return kept
-
     def _winners(self) -> DataFrame:
         keys = [F.col(quoted(name)).alias(f"k{index}") for index, name in enumerate(self.rules.key)]
         order = _or_nothing(self.rules.order_by)
@@ -199,7 +189,8 @@ class LargeBatch(Change):
             *(F.col(name).alias(f"a{index}") for index, name in enumerate(ARRIVAL)),
         )
         arrival = tuple(f"a{index}" for index in range(len(ARRIVAL)))
-        found = self._sql(winners_sql(self.rules, "{incoming}", arrival), incoming=narrow)
+        sql = winners_sql(self.rules, "{incoming}", arrival, has_undated=self._has_undated)
+        found = self._sql(sql, incoming=narrow)
         return found.select(
             *(f"k{index}" for index in range(len(keys))),
             "ord",
@@ -251,7 +242,7 @@ class LargeBatch(Change):
             F.col("_file").alias("file"), F.col("_pos").alias("pos"), self._hashed.alias("anew")
         )
         found = stored.join(anew, ["file", "pos"], "left")
-        return self._keep(found.withColumn("s_hash", F.coalesce("anew", "s_hash")).drop("anew"))
+        return self._kept.keep(found.withColumn("s_hash", F.coalesce("anew", "s_hash")).drop("anew"))
 
     def _candidates(self, attempt: Attempt) -> DataFrame:
         """Return the rows of the table whose keys lie between those of the batch."""
@@ -340,7 +331,7 @@ class LargeBatch(Change):
             if self.rules.order_by:
                 kind = whole.schema[self.rules.order_by].dataType
                 whole = whole.withColumn(self.rules.order_by, _of_verdict("final").cast(kind))
-        return self._keep(whole.drop("_file", "_pos"))
+        return self._kept.keep(whole.drop("_file", "_pos"))
 
     def _arriving(self, verdicts: DataFrame, outcomes: tuple[str, ...]) -> DataFrame:
         """Return the incoming rows with some outcomes, as the table gets them."""

@@ -38,7 +38,7 @@ class LargeEdits(LargeBatch):
             F.col(HASH_COLUMN).alias("hash"),
             *(F.col(name).alias(alias) for name, alias in zip(ARRIVAL, _ARRIVAL, strict=True)),
         )
-        self._incoming = self._keep(self._sql(numbered_sql(self.rules, "{incoming}"), incoming=narrow))
+        self._incoming = self._kept.keep(self._sql(numbered_sql(self.rules, "{incoming}"), incoming=narrow))
         first = self._incoming.where(F.col("place") == F.col("k"))
         return first.select(*(f"k{index}" for index in range(len(keys))), "ord", F.col("k").alias("winner"))
 
@@ -79,7 +79,7 @@ class LargeEdits(LargeBatch):
     def _edits(self, attempt: Attempt, moment: datetime) -> DataFrame:
         frames = {
             "incoming": self._incoming,
-            "stored": self._by_content(attempt, self._keep(self._stored(attempt))),
+            "stored": self._by_content(attempt, self._kept.keep(self._stored(attempt))),
             "forgotten": self._forgotten(attempt, moment),
         }
         for name, sql in edit_steps(self.rules, _ARRIVAL):
@@ -108,7 +108,7 @@ class LargeEdits(LargeBatch):
             told = ("valid_from", "valid_to", "is_current")
             for name, source in zip(self.rules.versions.names, told, strict=True):
                 rows = rows.withColumn(name, _of_edit(source).cast(rows.schema[name].dataType))
-        return self._keep(rows)
+        return self._kept.keep(rows)
 
     def _unseen(self, edits: DataFrame) -> DataFrame | None:
         """Return the deletes that no row of the table will tell of: key and order value."""

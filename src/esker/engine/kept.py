@@ -1,0 +1,46 @@
+"""Frames that are computed once and kept on the executors, until they are given up."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from esker.engine.compat import frame_of
+from esker.engine.failures import JvmFailure
+from esker.engine.session import Engine
+
+
+class KeptFrames:
+    """The frames that a piece of work keeps, in the order in which they came."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._frames: list[DataFrame] = []
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def keep(self, frame: DataFrame, level: StorageLevel = StorageLevel.MEMORY_AND_DISK) -> DataFrame:
+        """Return a frame whose rows are computed when they are first needed, and kept from then on.
+
+        Its plan is nothing but the kept rows. Spark would otherwise look for them by comparing plans, which
+        it fails at where a plan has a subquery and stands twice in a statement: all is computed anew. And
+        it plans all that led to them again, with each statement.
+        """
+        spark: Any = self._engine.spark
+        kept: Any = frame.persist(level)
+        self._frames.append(kept)
+        cache = spark._jsparkSession.sharedState().cacheManager()
+        return frame_of(spark, cache.lookupCachedData(kept._jdf).get().cachedRepresentation())
+
+    def let_go(self, since: int = 0) -> None:
+        """Give up the frames that were kept from a number on, and those that hang on others first.
+
+        Spark would compute what hangs on a frame anew, from files that may have been expired by now.
+        """
+        while len(self._frames) > since:
+            with suppress(*JvmFailure):
+                self._frames.pop().unpersist()
