@@ -58,7 +58,7 @@ class Bench:
         self.folder = Folder(
             scratch / "project",
             pipelines={"works": pipeline | keys},
-            spark={"master": "local[2]", "driver_memory": "4g"},
+            spark={"master": "local[2]", "driver_memory": "8g"},
         )
         self.batches, self.buckets = Batches(rows), buckets
         self.project: OpenProject = self.folder.open()
