@@ -92,3 +92,33 @@ def test_rows_that_nobody_has_counted(make_folder: Callable[..., Folder], seen: 
     assert project_.load("sales", frame).rows.inserted == 5000
     assert all(rows <= 101 for rows in seen.rows)
     assert project_.table("shop.sales").count() == 6000
+
+
+@pytest.mark.parametrize(("rows", "small"), [(800, True), (801, False)])
+def test_rows_that_are_here_already(
+    make_folder: Callable[..., Folder], seen: Seen, rows: int, small: bool
+) -> None:
+    """Rows that are handed over as Arrow lie in this process: eight times as many are few."""
+    folder = project(make_folder, "parquet", max_rows=100)
+    project_ = folder.open()
+    arrow = pa.table({"id": range(rows), "text": ["x"] * rows})
+    assert project_.load("sales", arrow).rows.inserted == rows
+    assert seen.rows == ([rows] if small else [])
+    assert project_.table("shop.sales").count() == rows
+
+
+def test_rows_that_must_go_to_spark_first(make_folder: Callable[..., Folder], seen: Seen) -> None:
+    """Whether a row is a delete is told by SQL: no row may be cut off on the way there and back."""
+    pipeline = Folder.files_pipeline(
+        "landing/*",
+        "parquet",
+        mode="upsert",
+        key=["id"],
+        deletes="hard",
+        delete_when="id < 10",
+        small_lane={"max_rows": 100},
+    )
+    project_ = make_folder(pipelines={"sales": pipeline}).open()
+    loaded = project_.load("sales", pa.table({"id": range(500)}))
+    assert (loaded.rows.inserted, loaded.rows.ignored) == (490, 10)
+    assert seen.rows == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -40,10 +41,15 @@ class Collected:
 
 
 def collect(
-    loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema
+    loading: Loading,
+    batch: Batch,
+    given: Comparison,
+    mark: DeleteMark,
+    schema: FieldSchema,
+    most: float = math.inf,
 ) -> Collected:
-    """Bring a batch's rows here, or raise BadRows. Of a batch of unknown size, only what may be small."""
-    read = _read(loading, batch, given, mark, schema)
+    """Bring a batch's rows here, or raise BadRows. Of a batch of unknown size, one more than `most`."""
+    read = _read(loading, batch, given, mark, schema, most)
     numbers = pa.array(range(len(read.rows)), pa.int64())
     lacking = _keyless(read.rows, read.deletes, given.rules)
     if lacking is None and read.unknown is None:
@@ -72,19 +78,20 @@ class _Read:
     """Reason and payload of rows that carry columns which the table lacks; None when there are none."""
 
 
-def _read(loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema) -> _Read:
+def _read(
+    loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema, most: float
+) -> _Read:
     names = [column.name for column in batch.columns]
     wanted = pa.schema([schema.arrow.field(name).with_nullable(True) for name in names])
     if batch.arrow is not None and mark.when is None:
         fitted = _as(batch.arrow, wanted)
         if fitted is not None:
             return _Read(fitted, _marked(fitted, mark), pa.nulls(len(fitted), pa.string()))
-    engine, pipeline = loading.engine, loading.pipeline
+    engine = loading.engine
     frame = incoming(batch.frame(), batch.columns, given.rules, mark)
-    most = pipeline.small_lane.max_rows
-    if pipeline.lane == "auto" and batch.weight.may_exceed(most):
+    if batch.weight.may_exceed(most):
         # Nobody knows how many they are: more than fits are not brought here.
-        frame = frame.limit(most + 1)
+        frame = frame.limit(int(most) + 1)
     with (
         explained("cannot read the rows", engine.log, reads_source=True),
         watched(engine, batch.progress),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,8 +63,10 @@ class Weight:
     is_text: bool = False
     """The bytes are lines, as they are: each has at least a character and its end."""
 
-    def may_exceed(self, rows: int) -> bool:
+    def may_exceed(self, rows: float) -> bool:
         """Tell whether there may be more rows than these."""
+        if math.isinf(rows):
+            return False
         if self.rows is not None:
             return self.rows > rows
         return not self.is_text or self.bytes is None or self.bytes > 2 * rows

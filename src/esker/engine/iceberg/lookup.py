@@ -204,8 +204,8 @@ def _look_into(
         else:
             parts = _kept.read(file, parquet, groups, present)
     places, asked, rows = [], [], []
-    for part, start in zip(parts, starts, strict=True):
-        at, which = _find(part, keys, stored, schema, whole=whole)
+    found_in = _find(parts, keys, stored, schema, whole=whole)
+    for part, start, (at, which) in zip(parts, starts, found_in, strict=True):
         if len(at):
             places.append(pc.add(at, start))
             asked.append(which)
@@ -223,17 +223,25 @@ def _look_into(
 
 
 def _find(
-    part: Part, keys: Keys, stored: Mapping[str, str | None], schema: FieldSchema, *, whole: bool
-) -> tuple[pa.Array, pa.Array]:
-    """Return places of rows in a part, and which keys they have: those that were asked for, or all."""
-    near = None if whole else _near(part, keys, stored[keys.names[0]])
-    rows = part.rows if near is None else part.rows.take(near)
-    here = joined(_as_now(rows, {name: stored[name] for name in keys.names}, schema))
-    asked = pc.index_in(here, value_set=keys.values)
-    if whole:
-        return pa.array(range(len(asked)), pa.int64()), asked
-    hits = pc.indices_nonzero(pc.is_valid(asked))
-    return (hits if near is None else near.take(hits)).cast(pa.int64()), asked.take(hits)
+    parts: Sequence[Part], keys: Keys, stored: Mapping[str, str | None], schema: FieldSchema, *, whole: bool
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Yield for each part the places of rows in it, and which keys they have: those asked for, or all."""
+    nears = [None if whole else _near(part, keys, stored[keys.names[0]]) for part in parts]
+    values = []
+    for part, near in zip(parts, nears, strict=True):
+        rows = part.rows if near is None else part.rows.take(near)
+        values.append(joined(_as_now(rows, {name: stored[name] for name in keys.names}, schema)))
+    # All parts at once: to look into many keys takes a table of them, whose making takes time.
+    asked = pc.index_in(pa.concat_arrays(values), value_set=keys.values)
+    start = 0
+    for near, here in zip(nears, values, strict=True):
+        which = asked.slice(start, len(here))
+        start += len(here)
+        if whole:
+            yield pa.array(range(len(which)), pa.int64()), which
+            continue
+        hits = pc.indices_nonzero(pc.is_valid(which))
+        yield (hits if near is None else near.take(hits)).cast(pa.int64()), which.take(hits)
 
 
 def _near(part: Part, keys: Keys, column: str | None) -> pa.Array | None:

@@ -313,7 +313,9 @@ class SmallBatch(Change):
         return rows.sort_by(order or [(name, "ascending") for name in self.rules.key])
 
     def _arriving(self, verdicts: pa.Table) -> pa.Table:
-        rows = self.rows.take(verdicts.column("place"))
+        # Places ascend, each once: as many as there are rows are all of them.
+        is_all = len(verdicts) == len(self.rows)
+        rows = self.rows if is_all else self.rows.take(verdicts.column("place"))
         if self.rules.deleted_column:
             live = pa.repeat(pa.scalar(False), len(rows))
             rows = with_column(rows, self.rules.deleted_column, live)
@@ -353,7 +355,7 @@ class SmallBatch(Change):
             facts[ORDER] = together.column("final").cast(kind)
         for name, values in facts.items():
             rows = rows.append_column(name, values)
-        return rows.sort_by(ROW)
+        return rows.sort_by(ROW) if len(gone) else rows
 
     def _row_numbers(self, verdicts: pa.Table) -> pa.ChunkedArray:
         """Return each change's place in the batch; keys that it lacks come after its rows."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from esker.contracts.evolution import find
 from esker.engine.iceberg.commit import Attempt
@@ -24,6 +25,16 @@ from esker.project.modes import WHOLE
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column
 from esker.sources import Span
+
+_IN_PROCESS = 8
+"""So many times as much as of other batches fits, where the rows lie in this process already."""
+
+
+class _Most(NamedTuple):
+    """What fits into the small lane."""
+
+    max_rows: float
+    max_bytes: float
 
 
 def rules_of(
@@ -77,10 +88,10 @@ class Keyed:
         attempt = Attempt(loading.engine, loading.table)
         given = self._given(batch, attempt)
         mark = self._mark(batch)
-        if self._may_be_small(batch, attempt, given.rules):
-            found = collect(loading, batch, given, mark, attempt.schema)
-            most = math.inf if pipeline.lane == "small" else pipeline.small_lane.max_rows
-            if found.read <= most:
+        most = self._most(batch, mark)
+        if self._may_be_small(batch, attempt, given.rules, most):
+            found = collect(loading, batch, given, mark, attempt.schema, most.max_rows)
+            if found.read <= most.max_rows:
                 parts = (found.rows, found.numbers, found.deletes, found.rejected)
                 small = SmallBatch if given.rules.is_unique else SmallEdits
                 return small(given, *parts, loading.connection, attempt)
@@ -111,7 +122,15 @@ class Keyed:
             reached=loading.reached,
         )
 
-    def _may_be_small(self, batch: Batch, attempt: Attempt, rules: KeyRules) -> bool:
+    def _most(self, batch: Batch, mark: DeleteMark) -> _Most:
+        """Return how much of a batch this process takes: more, when it has the rows already."""
+        small = self.loading.pipeline.small_lane
+        if self.loading.pipeline.lane == "small":
+            return _Most(math.inf, math.inf)
+        times = _IN_PROCESS if batch.arrow is not None and mark.when is None else 1
+        return _Most(times * small.max_rows, times * small.max_bytes)
+
+    def _may_be_small(self, batch: Batch, attempt: Attempt, rules: KeyRules, most: _Most) -> bool:
         """Tell whether the batch fits into this process, and the process can work on the table's files."""
         pipeline = self.loading.pipeline
         if pipeline.lane == "large" or not attempt.is_reachable or not attempt.schema.is_complete:
@@ -126,8 +145,7 @@ class Keyed:
             if stored > 4 * pipeline.small_lane.max_rows:
                 return False
         rows, size = batch.weight.rows or 0, batch.weight.bytes or 0
-        most = pipeline.small_lane
-        return pipeline.lane == "small" or (rows <= most.max_rows and size <= most.max_bytes)
+        return rows <= most.max_rows and size <= most.max_bytes
 
     def _mark(self, batch: Batch) -> DeleteMark:
         if batch.command is not None:
