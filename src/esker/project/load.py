@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from esker.errors import InvalidProject, Problem, ProjectNotFound, UnknownEnvironment
+from esker.project.contract.lay import lay_contracts
 from esker.project.document import Document, read_document
 from esker.project.explain import explain
 from esker.project.project import Project
@@ -28,13 +29,18 @@ def load_project(folder: Path | str = ".", env: str | None = None) -> Project:
     problems = _choose(document, env) if env is not None else []
     _apply_defaults(document)
     problems += _resolve_variables(document, root)
+    contracts, mistakes = lay_contracts(document, root)
+    problems += mistakes
     try:
         project = Project.model_validate(document.data)
     except ValidationError as error:
         problems += _without_unset(explain(error, document, Project), problems)
     if problems:
-        raise InvalidProject(sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0)))
-    return project.placed(root, env)
+        order = sorted(
+            problems, key=lambda problem: (problem.file or "", problem.line or 0, problem.column or 0)
+        )
+        raise InvalidProject(order)
+    return project.placed(root, env, contracts)
 
 
 def _choose(document: Document, env: str) -> list[Problem]:

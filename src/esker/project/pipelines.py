@@ -91,6 +91,11 @@ class Guard(Declaration):
         "when the table has rows; 0 lets it happen.",
     )
     max_rows: int | None = Field(None, ge=1, description="Most rows of a batch.")
+    max_quarantined: Share | None = Field(
+        None,
+        description="Largest share of a batch's rows that may go to the quarantine: `5%`. By default a batch "
+        "is held when all of its rows would.",
+    )
     times_usual: int | Literal["off"] | None = Field(
         None,
         description="A batch with more than so many times as many rows a file as usual is held; for `sync` "
@@ -161,6 +166,17 @@ class Pipeline(Declaration):
     )
     small_lane: SmallLane = Field(default_factory=SmallLane)
     guard: Guard = Field(default_factory=Guard)
+    contract: str | None = Field(
+        None,
+        description="An Open Data Contract Standard file: it says columns, layout and rules. "
+        "`contracts/shop.odcs.yaml#orders` names one of several tables in it.",
+    )
+    bad_rows: Literal["fail", "quarantine"] | None = Field(
+        None,
+        description="Rows that do not fit: `fail` ends the run and loads nothing of the batch, `quarantine` "
+        "puts them into `<table>__quarantine` and loads the others. Default: `quarantine` with a contract, "
+        "else `fail`.",
+    )
     catalog: Name | None = Field(
         None, description="A connection that is a catalog. Default: the project's catalog."
     )
@@ -333,6 +349,11 @@ class Pipeline(Declaration):
     def is_keyed(self) -> bool:
         """Rows are compared by key, and what differs stands in the change log."""
         return self.mode in KEYED or (self.mode == "replace" and bool(self.key))
+
+    @property
+    def quarantines(self) -> bool:
+        """Bad rows go to the quarantine, and the others are loaded."""
+        return self.bad_rows == "quarantine" or (self.bad_rows is None and self.contract is not None)
 
     @property
     def keeps_deleted(self) -> bool:

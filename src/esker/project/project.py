@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from esker.errors import UnknownPipeline
 from esker.project.catalogs import Catalog, JdbcCatalog, RestCatalog, SqliteCatalog
+from esker.project.contract.model import Contract
 from esker.project.declaration import Declaration, MistakeAt, Name
 from esker.project.pipelines import Pipeline
 from esker.project.settings import SparkSettings, StateSettings
@@ -59,6 +61,7 @@ class Project(Declaration):
 
     _folder: Path = PrivateAttr(default=Path())
     _environment: str | None = PrivateAttr(default=None)
+    _contracts: Mapping[str, Contract] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _catalogs_exist(self) -> Project:
@@ -110,11 +113,18 @@ class Project(Declaration):
         """The project in the state database: each environment has runs and leases of its own."""
         return f"{self.project}@{self._environment}" if self._environment else self.project
 
-    def placed(self, folder: Path, environment: str | None) -> Project:
-        """Return this project, standing in a folder."""
+    def placed(
+        self, folder: Path, environment: str | None, contracts: Mapping[str, Contract] | None = None
+    ) -> Project:
+        """Return this project, standing in a folder, with the contracts of its pipelines."""
         self._folder = folder
         self._environment = environment
+        self._contracts = contracts or {}
         return self
+
+    def contract(self, pipeline: str) -> Contract | None:
+        """Return the contract of a pipeline, if it has one."""
+        return self._contracts.get(pipeline)
 
     def catalog_name(self, connection: str | None) -> str:
         """Return the name under which Spark and PyIceberg see a catalog."""

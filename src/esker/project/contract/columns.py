@@ -1,0 +1,121 @@
+"""The properties of a contract as columns of a table."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from esker.project.contract.model import ContractColumn
+from esker.project.contract.options import Mistake, Options
+from esker.project.document import Document, KeyPath
+from esker.project.types import Array, Column, Map, Plain, Struct, Type, TypeSyntaxError, parse_type
+
+_LOGICAL = {
+    "string": "string",
+    "integer": "bigint",
+    "number": "double",
+    "boolean": "boolean",
+    "date": "date",
+    "time": "string",
+}
+_FORMATS = {"i32": "int", "i64": "bigint", "f32": "float", "f64": "double"}
+
+
+def column_name(declared: dict[str, Any]) -> str:
+    """Return the name that a property has in the table."""
+    return str(declared.get("physicalName") or declared.get("name") or "")
+
+
+def read_columns(document: Document, path: KeyPath) -> list[ContractColumn]:
+    """Return the columns that the properties below a place declare, or raise Mistake."""
+    columns: list[ContractColumn] = []
+    for index, declared in enumerate(document.at((*path, "properties")) or ()):
+        place = (*path, "properties", index)
+        if declared.get("semanticType") in ("measure", "dimension"):
+            continue  # computed by whoever queries the table
+        column = _column(document, place, declared)
+        if any(column.name.lower() == other.name.lower() for other in columns):
+            raise Mistake((*place, "name"), f'column "{column.name}" stands there twice')
+        options = Options(document, place)
+        columns.append(
+            ContractColumn(
+                column,
+                renamed_from=options.text("renamedFrom"),
+                classification=declared.get("classification"),
+                tags=tuple(declared.get("tags") or ()),
+                is_unique=bool(declared.get("unique")),
+            )
+        )
+    return columns
+
+
+def _column(document: Document, path: KeyPath, declared: dict[str, Any]) -> Column:
+    name = column_name(declared)
+    if not name:
+        raise Mistake(path, 'key "name" is missing')
+    required = bool(declared.get("required") or declared.get("primaryKey"))
+    return Column(name, _type(document, path, declared), required, declared.get("description"))
+
+
+def _type(document: Document, path: KeyPath, declared: dict[str, Any]) -> Type:
+    """Return a property's type. What is said of the physical type wins when it can be read."""
+    physical, logical = declared.get("physicalType"), declared.get("logicalType")
+    options = declared.get("logicalTypeOptions") or {}
+    if physical is not None:
+        try:
+            return parse_type(_plain(physical))
+        except TypeSyntaxError as error:
+            if logical is None:
+                raise Mistake((*path, "physicalType"), str(error)) from None
+    match logical:
+        case "object":
+            inner = declared.get("properties") or ()
+            if not inner:
+                raise Mistake(path, "an object needs properties:, its fields")
+            fields = [_column(document, (*path, "properties", i), each) for i, each in enumerate(inner)]
+            # Iceberg would refuse whole files for one missing field; rows are refused by a rule instead.
+            return Struct(tuple(Column(field.name, field.type, doc=field.doc) for field in fields))
+        case "array":
+            items = declared.get("items")
+            if items is None:
+                raise Mistake(path, "an array needs items:, the type of its elements")
+            return Array(_type(document, (*path, "items"), items))
+        case "map":
+            parts = declared.get("map") or {}
+            if "key" not in parts or "value" not in parts:
+                raise Mistake(path, "a map needs map: {key: …, value: …}")
+            key, value = (_type(document, (*path, "map", part), parts[part]) for part in ("key", "value"))
+            return Map(key, value)
+        case "vector":
+            return Array(Plain("float"))
+        case "timestamp":
+            return Plain("timestamp_ntz" if options.get("timezone") is False else "timestamp")
+        case None:
+            raise Mistake(path, "the column has no type; write logicalType: or physicalType:")
+    return parse_type(_FORMATS.get(str(options.get("format")), _LOGICAL[logical]))
+
+
+def _plain(physical: str) -> str:
+    """Return a type of a database in the words of Spark, where it has the same meaning."""
+    text = physical.strip()
+    words = {
+        "character varying": "string",
+        "double precision": "double",
+        "timestamp without time zone": "timestamp_ntz",
+        "timestamp with time zone": "timestamp",
+        "int8": "bigint",
+        "int4": "int",
+        "int2": "int",
+        "smallint": "int",
+        "tinyint": "int",
+        "float8": "double",
+        "float4": "float",
+        "datetime": "timestamp_ntz",
+        "uuid": "string",
+        "json": "string",
+        "jsonb": "string",
+    }
+    bare = re.sub(r"\s*\(\s*\d+\s*\)$", "", text.lower())
+    if bare in words:
+        return words[bare]
+    return re.sub(r"^char\s*\(", "string(", text, flags=re.IGNORECASE)

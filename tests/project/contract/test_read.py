@@ -1,0 +1,272 @@
+# ruff: noqa: E501
+"""Contract files: what is read from them, and what is said of mistakes in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from esker.project.contract import Contract, UnreadableContract, read_contract
+from esker.project.contract.model import Amount, Audit, Bound, PluggedIn, Reference, RowRule, Unique
+
+HEAD = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: orders
+version: 1.2.0
+status: active
+schema:
+  - name: orders
+    properties:
+"""
+
+
+def read(tmp_path: Path, properties: str, *, table: str = "", after: str = "", head: str = HEAD) -> Contract:
+    text = head + indented(properties, 6) + indented(table, 4) + after
+    (tmp_path / "orders.odcs.yaml").write_text(text)
+    return read_contract(tmp_path / "orders.odcs.yaml", "orders.odcs.yaml", "shop.orders")
+
+
+def indented(text: str, by: int) -> str:
+    return "".join(f"{' ' * by}{line}\n" for line in dedent(text).strip().splitlines())
+
+
+def mistakes(tmp_path: Path, properties: str, **more: Any) -> list[str]:
+    with pytest.raises(UnreadableContract) as caught:
+        read(tmp_path, properties, **more)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def rule(contract: Contract, name: str) -> Any:
+    found = {each.name: each for each in (*contract.rules, *contract.audits)}
+    return found[name]
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        ("logicalType: string", "string"),
+        ("logicalType: integer", "bigint"),
+        ("logicalType: integer\n  logicalTypeOptions: {format: i32}", "int"),
+        ("logicalType: number", "double"),
+        ("logicalType: number\n  physicalType: DECIMAL(12,2)", "decimal(12,2)"),
+        ("logicalType: boolean", "boolean"),
+        ("logicalType: date", "date"),
+        ("logicalType: timestamp", "timestamp"),
+        ("logicalType: timestamp\n  logicalTypeOptions: {timezone: false}", "timestamp_ntz"),
+        ("logicalType: array\n  items: {name: item, logicalType: string}", "array<string>"),
+        ("physicalType: VARCHAR(20)", "string"),
+        (
+            "physicalType: 'map<string, struct<a: int, b: array<date>>>'",
+            "map<string,struct<a:int,b:array<date>>>",
+        ),
+        ("logicalType: string\n  physicalType: GEOGRAPHY", "string"),
+        (
+            "logicalType: object\n  properties:\n"
+            "    - {name: city, logicalType: string}\n    - {name: zip, logicalType: integer}",
+            "struct<city:string,zip:bigint>",
+        ),
+    ],
+)
+def test_types(tmp_path: Path, declared: str, kind: str) -> None:
+    contract = read(tmp_path, f"- name: it\n  {declared}")
+    assert str(contract.columns[0].column.type) == kind
+
+
+def test_columns(tmp_path: Path) -> None:
+    contract = read(
+        tmp_path,
+        """
+        - {name: id, physicalName: order_id, logicalType: string, primaryKey: true, description: Its number}
+        - {name: email, logicalType: string, classification: personal, tags: [contact]}
+        - {name: total, logicalType: number, required: true}
+        """,
+    )
+    [key, email, total] = contract.columns
+    assert (key.name, key.column.required, key.column.doc) == ("order_id", True, "Its number")
+    assert (email.classification, email.tags, email.column.required) == ("personal", ("contact",), False)
+    assert total.column.required
+    assert contract.key == ("order_id",)
+    assert rule(contract, "primary_key") == Unique("primary_key", ("order_id",))
+    assert (contract.version, contract.status, contract.is_draft) == ("1.2.0", "active", False)
+
+
+def test_layout(tmp_path: Path) -> None:
+    contract = read(
+        tmp_path,
+        """
+        - name: id
+          logicalType: string
+          partitioned: true
+          partitionKeyPosition: 2
+          customProperties:
+            - {property: partitionTransform, value: bucket(16)}
+            - {property: bloomFilter, value: true}
+        - name: at
+          logicalType: timestamp
+          partitioned: true
+          partitionKeyPosition: 1
+          customProperties:
+            - {property: partitionTransform, value: day}
+            - {property: sortPosition, value: 1}
+            - {property: sortDirection, value: desc}
+        """,
+        table="""
+        customProperties:
+          - {property: compression, value: snappy}
+          - {property: targetFileSize, value: 64MB}
+          - {property: formatVersion, value: 3}
+          - {property: tableProperties, value: {write.metadata.metrics.default: full}}
+          - {property: compression, value: ignored, vendor: other}
+        """,
+    )
+    assert contract.partition_by == ("day(at)", "bucket(16, id)")
+    assert contract.sort_by == ("at desc",)
+    assert contract.format_version == 3
+    assert contract.properties == {
+        "write.parquet.compression-codec": "snappy",
+        "write.target-file-size-bytes": "64000000",
+        "write.parquet.bloom-filter-enabled.column.id": "true",
+        "write.metadata.metrics.default": "full",
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "name", "condition", "why"),
+    [
+        ("logicalType: integer\n  logicalTypeOptions: {minimum: 0}", "it.minimum", "`it` >= 0", "is less than 0"),
+        ("logicalType: number\n  logicalTypeOptions: {exclusiveMaximum: 1.5}", "it.exclusiveMaximum", "`it` < 1.5", "is not less than 1.5"),
+        ("logicalType: integer\n  logicalTypeOptions: {multipleOf: 5}", "it.multipleOf", "`it` % 5 = 0", "is no multiple of 5"),
+        ("logicalType: string\n  logicalTypeOptions: {maxLength: 3}", "it.maxLength", "char_length(`it`) <= 3", "is longer than 3 characters"),
+        ("logicalType: string\n  logicalTypeOptions: {pattern: \"^'a\\\\d$\"}", "it.pattern", r"`it` RLIKE '^\'a\\d$'", r"does not match ^'a\d$"),
+        ("logicalType: date\n  logicalTypeOptions: {minimum: '2020-01-01'}", "it.minimum", "`it` >= DATE '2020-01-01'", "is less than 2020-01-01"),
+        ("logicalType: string\n  quality:\n    - {metric: invalidValues, mustBe: 0, arguments: {validValues: [a, b]}}", "it.invalidValues", "`it` IN ('a', 'b')", "is none of a, b"),
+        ("logicalType: string\n  quality:\n    - {metric: nullValues, mustBe: 0, name: filled}", "filled", "`it` IS NOT NULL", "has no value"),
+        ("logicalType: string\n  quality:\n    - {type: custom, engine: esker, implementation: length(it) > 1, name: long}", "long", "length(it) > 1", "breaks length(it) > 1"),
+        ("logicalType: array\n  items: {name: each, logicalType: integer, logicalTypeOptions: {minimum: 1}}", "it.element.minimum", "forall(`it`, e1 -> coalesce(e1 >= 1, true))", "is less than 1"),
+        ("logicalType: object\n  properties:\n    - {name: a, logicalType: integer, required: true}", "it.a.required", "(`it` IS NULL OR (`it`.`a` IS NOT NULL))", "has no value"),
+    ],
+)  # fmt: skip
+def test_row_rules(tmp_path: Path, declared: str, name: str, condition: str, why: str) -> None:
+    found = rule(read(tmp_path, f"- name: it\n  {declared}"), name)
+    assert isinstance(found, RowRule)
+    assert (found.condition, found.why, found.severity) == (condition, why, "error")
+
+
+def test_enum_of_the_newest_standard(tmp_path: Path) -> None:
+    head = HEAD.replace("v3.1.0", "v3.2.0")
+    contract = read(tmp_path, "- {name: it, logicalType: string, enum: [{value: x}, {value: y}]}", head=head)
+    assert rule(contract, "it.enum").condition == "`it` IN ('x', 'y')"
+
+
+def test_rules_of_other_kinds(tmp_path: Path) -> None:
+    contract = read(
+        tmp_path,
+        """
+        - name: email
+          logicalType: string
+          unique: true
+          customProperties: [{property: holdAbove, value: 2%}]
+        - name: customer
+          logicalType: string
+          relationships: [{to: shop.customers.id}]
+          quality:
+            - {metric: nullValues, mustBeLessThan: 5, unit: percent}
+            - {metric: missingValues, mustBe: 0, severity: warning, arguments: {missingValues: [n/a]}}
+            - {type: custom, engine: pandera, implementation: {check: it}, name: outside}
+        """,
+        table="""
+        quality:
+          - {metric: rowCount, mustBeGreaterThan: 10}
+          - {metric: duplicateValues, mustBe: 0, arguments: {properties: [email, customer]}, name: pairs}
+          - {type: sql, name: total, query: "select count(*) from ${table}", mustBe: 3}
+          - {type: custom, engine: esker, implementation: {rowCountChange: {against: weekday, mustBeBetween: [-10, 50]}}}
+        """,
+        after="slaProperties: [{property: latency, value: 2, unit: h, element: orders.email}]\n",
+    )
+    assert rule(contract, "email.unique").limits.hold_above == Amount(0.02, is_share=True)
+    assert rule(contract, "customer.reference") == Reference(
+        "customer.reference", ("customer",), "shop.customers", ("id",)
+    )
+    assert rule(contract, "customer.nullValues").bound == Bound("mustBeLessThan", 5, is_percent=True)
+    missing = rule(contract, "customer.missingValues")
+    assert (missing.severity, missing.bound) == ("warning", None)
+    assert missing.condition == "`customer` IS NOT NULL AND `customer` NOT IN ('n/a')"
+    assert isinstance(rule(contract, "outside"), PluggedIn)
+    assert rule(contract, "rowCount") == Audit(
+        "rowCount", "row_count", Bound("mustBeGreaterThan", 10), line=21
+    )
+    assert rule(contract, "pairs") == Unique("pairs", ("email", "customer"))
+    assert rule(contract, "total").query == "select count(*) from {table}"
+    assert rule(contract, "row_count_change.weekday").against == "weekday"
+    assert rule(contract, "email.freshness").bound == Bound("mustBeLessOrEqualTo", 120)
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("logicalType: string\n  requiredd: true", '11:9: schema.0.properties.0.requiredd: unknown key "requiredd"; did you mean "required"?'),
+        ("logicalType: strin", '10:9: schema.0.properties.0.logicalType: "strin" is not known here; did you mean "string"?'),
+        ("logicalType: string\n  required: perhaps", '11:9: schema.0.properties.0.required: expected true or false, found "perhaps"'),
+        ("description: no type", "the column has no type; write logicalType: or physicalType:"),
+        ("physicalType: GEOGRAPHY", 'unknown type "geography"'),
+        ("logicalType: array", "an array needs items:"),
+        ("logicalType: integer\n  logicalTypeOptions: {minimum: 5, maximum: 1}", "minimum is more than maximum: no value can be both"),
+        ("logicalType: integer\n  logicalTypeOptions: {minimum: 5, exclusiveMaximum: 5}", "minimum is not less than exclusiveMaximum"),
+        ("logicalType: string\n  logicalTypeOptions: {minLength: 5, maxLength: 1}", "minLength is more than maxLength"),
+        ("logicalType: string\n  quality: [{metric: nullValues}]", "one operator is needed"),
+        ("logicalType: string\n  quality: [{metric: nullValue, mustBe: 0}]", 'did you mean "nullValues"?'),
+        ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0}]", "invalidValues needs arguments:"),
+        ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: []}}]", "no value at all is allowed here"),
+        ("logicalType: string\n  quality: [{metric: nullValues, mustBe: 0, severity: bad}]", 'severity "bad" is not known'),
+        ("logicalType: string\n  quality: [{metric: duplicateValues, mustBe: 0, arguments: {properties: [itt]}}]", 'names a column "itt" that is not there; did you mean "it"?'),
+        ("logicalType: string\n  customProperties: [{property: holdAbove, value: much}]\n  unique: true", "holdAbove must be a share such as 5%"),
+        ("logicalType: string\n  partitioned: true\n  customProperties: [{property: partitionTransform, value: week}]", 'unknown transform "week"'),
+        ("logicalType: string\n  relationships: [{to: customers}]", "write to: table.column"),
+    ],
+)  # fmt: skip
+def test_mistakes(tmp_path: Path, declared: str, told: str) -> None:
+    [found] = mistakes(tmp_path, f"- name: it\n  {declared}")
+    assert told in found
+    assert found.startswith("orders.odcs.yaml:")
+
+
+def test_column_twice(tmp_path: Path) -> None:
+    [found] = mistakes(tmp_path, "- {name: it, logicalType: string}\n- {name: IT, logicalType: string}")
+    assert found == 'orders.odcs.yaml:10:10: schema.0.properties.1.name: column "IT" stands there twice'
+
+
+@pytest.mark.parametrize("version", ["v2.2.2", "v4.0.0"])
+def test_versions_that_are_not_read(tmp_path: Path, version: str) -> None:
+    head = HEAD.replace("v3.1.0", version)
+    [found] = mistakes(tmp_path, "- {name: it, logicalType: string}", head=head)
+    assert (
+        found
+        == f'orders.odcs.yaml:1:1: apiVersion: version "{version}" of the standard is not known; Esker reads v3.0.0 to v3.2.0'
+    )
+
+
+def test_no_table(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(HEAD.partition("schema:")[0])
+    with pytest.raises(UnreadableContract, match="describes no table"):
+        read_contract(tmp_path / "c.yaml", "c.yaml", "shop.orders")
+
+
+def test_one_of_several_tables(tmp_path: Path) -> None:
+    more = """
+    - name: returns
+      physicalName: shop.returned
+      properties: [{name: b, logicalType: string}]
+    """
+    contract = read(tmp_path, "- {name: a, logicalType: string}", after=indented(more, 2))
+    assert contract.columns[0].name == "a"
+    path = tmp_path / "orders.odcs.yaml"
+    assert read_contract(path, "x", "shop.returned").columns[0].name == "b"
+    assert read_contract(path, "x", "other.table", "returns").columns[0].name == "b"
+    with pytest.raises(UnreadableContract, match="several tables"):
+        read_contract(path, "x", "other.table")
+    with pytest.raises(UnreadableContract, match='did you mean "returns"'):
+        read_contract(path, "x", "other.table", "return")
