@@ -765,6 +765,58 @@ class BadRows(ContractError):
         )
 
 
+class RulesBroken(ContractError):
+    """More rows break a rule of the contract than it lets a run end well with. Nothing was published."""
+
+    code = "ESK-CONTRACT-010"
+
+    def __init__(self, pipeline: str, rule: str, count: int, read: int, most: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}": {count:,} of {read:,} rows break the rule "{rule}"',
+            reason=f"The contract's failAbove: says at most {most}. The batch was not published.",
+            remedy="Correct the source. If the rule is wrong, change the contract.",
+        )
+
+
+class UnknownReference(ContractError):
+    """A rule of the contract refers to a table or a column that is not there. Nothing was loaded."""
+
+    code = "ESK-CONTRACT-011"
+
+    def __init__(self, file: str, rule: str, why: str) -> None:
+        super().__init__(
+            f'{file}: rule "{rule}" cannot be checked: {why}',
+            reason="Rows would pass although nobody has looked.",
+            remedy="Load the other table first, or correct the relationship in the contract.",
+        )
+
+
+class InvalidRule(ContractError):
+    """A rule of the contract is no SQL, or none for these columns. Nothing was loaded."""
+
+    code = "ESK-CONTRACT-012"
+
+    def __init__(self, place: str, rule: str, why: str) -> None:
+        super().__init__(
+            f'{place}: rule "{rule}" cannot be checked: {why}',
+            reason="A rule is a SQL condition on the columns of a row, in the words of Spark.",
+            remedy="Correct the rule in the contract, then: esker plan",
+        )
+
+
+class RuleEngineFailed(ContractError):
+    """Another engine could not check its rule. Nothing was published."""
+
+    code = "ESK-CONTRACT-013"
+
+    def __init__(self, rule: str, engine: str, why: str) -> None:
+        super().__init__(
+            f'rule "{rule}": the engine "{engine}" failed',
+            reason=why,
+            remedy="Look at what the contract says below implementation:, and at the package of the engine.",
+        )
+
+
 class TypeConflict(ContractError):
     """A column's type in the source cannot become its type in the table without loss."""
 
@@ -981,6 +1033,33 @@ class Held(LoadError):
             + ").",
             remedy=f"Look at the source with `esker peek {pipeline}`. If the batch is right: esker "
             f"approve {pipeline}. If not: esker reject {pipeline} leaves the table as it is and goes on.",
+        )
+
+
+class NotInQuarantine(ProjectError):
+    """No row in quarantine is meant by what was chosen."""
+
+    code = "ESK-PROJECT-014"
+
+    def __init__(self, pipeline: str, why: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" has no such rows in quarantine',
+            reason=why,
+            remedy="esker quarantine list tells what waits.",
+        )
+
+
+class ReplayUnsuitable(ProjectError):
+    """Rows of the quarantine cannot be loaded again in this mode."""
+
+    code = "ESK-PROJECT-015"
+
+    def __init__(self, pipeline: str, mode: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}": rows in quarantine cannot be replayed in mode {mode}',
+            reason="Some rows would take the place of all that the table, a partition or a key holds.",
+            remedy="Correct them in the source and run the pipeline again, then: "
+            f"esker quarantine discard {pipeline}",
         )
 
 

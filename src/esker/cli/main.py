@@ -18,6 +18,7 @@ from esker.cli import (
     init,
     peek,
     plan,
+    quarantine,
     reject,
     run,
     schema,
@@ -68,6 +69,7 @@ for verb in (
     version.version,
 ):
     app.command()(verb)
+app.add_typer(quarantine.app, name="quarantine")
 
 
 def main() -> None:

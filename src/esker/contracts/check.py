@@ -1,17 +1,22 @@
 """Fit rows to the columns of a table, strictly, in one pass.
 
 Nothing becomes null silently: a value that cannot be read as its column's type, a missing required
-value and a record that cannot be parsed each leave a reason in words in the column BAD.
+value, a record that cannot be parsed and a broken rule of the contract each leave a reason in words in
+the column BAD.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.evolution import find
+from esker.contracts.rules import SHOWN_CHARACTERS, RowRules
 from esker.engine.compat import try_cast
+from esker.project.reserved import is_own
 from esker.project.types import (
     Array,
     Column,
@@ -26,50 +31,89 @@ from esker.project.types import (
 )
 
 BAD = "_esker_bad"
-"""Column of a fitted frame: why the row is bad, in words; null for a good row."""
-
-_SHOWN_CHARACTERS = 200
+"""Column of a fitted frame, null for a good row: `rules` that it breaks, `reason` in words, and `payload`,
+the row as the source sent it."""
+_RAW = "_esker_raw"
 
 _FLOATING = {"float": (6, 1.17549435e-38), "double": (15, 2.2250738585072014e-308)}
 """How many digits always come back, and the least number with all its digits."""
 
 
+@dataclass(frozen=True)
+class Beside:
+    """Columns that a source's frame may have beside its own."""
+
+    malformed: str
+    """Why a record could not be parsed."""
+    record: str
+    """That record."""
+
+
 def fit(
     frame: DataFrame,
     columns: tuple[Column, ...],
-    *,
-    malformed: str,
-    origin: str,
+    rules: RowRules,
+    beside: Beside,
+    arrival: tuple[str, ...],
     keep: tuple[str, ...] = (),
 ) -> DataFrame:
-    """Return the frame's rows as these columns, with BAD beside them where a row can be bad at all.
+    """Return the frame's rows as these columns, with BAD and the bits of `rules` where a row can be bad.
 
-    `malformed` names the column that says why a record could not be parsed, `origin` the one that says
-    where the row came from; a frame may lack both. Columns of `keep` are carried along.
+    Columns of `arrival`, which tell what row came first, and of `keep` are carried along.
     """
+    keep = (*keep, *arrival)
     sent = columns_from_json(frame.schema.jsonValue())
     fitted: list[Expression] = []
-    reasons: list[Expression] = []
-    if find(sent, malformed):
-        reasons.append(F.col(malformed))
+    unfit: list[Expression] = []
+    lacking: list[Expression] = []
     for column in columns:
         incoming = find(sent, column.name)
         if incoming is None:
             value = F.lit(None).cast(ddl(column.type))
         else:
             value, reason = _fitted(F.col(quoted(incoming.name)), incoming.type, column.type, column.name)
-            reasons += [reason] if reason is not None else []
+            unfit += [reason] if reason is not None else []
         if column.required:
             missing = F.lit(f'column "{column.name}" is required and has no value')
-            reasons.append(F.when(value.isNull(), missing))
+            lacking.append(F.when(value.isNull(), missing))
         fitted.append(value.alias(column.name))
-    if reasons:
-        reason = told = F.coalesce(*reasons)
-        if find(sent, origin):
-            # The file's name is put in front for bad rows only: cutting it from the path costs time.
-            told = F.concat(F.element_at(F.split(F.col(origin), "/"), -1), F.lit(": "), reason)
-        fitted.append(F.when(reason.isNotNull(), told).alias(BAD))
-    return frame.select(*fitted, *keep)
+    is_parsed = find(sent, beside.malformed) is not None
+    if not (unfit or lacking or is_parsed) and rules.is_empty:
+        return frame.select(*fitted, *keep)
+    malformed = F.col(beside.malformed) if is_parsed else F.lit(None).cast("string")
+    told = {
+        "_esker_told0": malformed,
+        "_esker_told1": F.coalesce(*unfit) if unfit else F.lit(None).cast("string"),
+        "_esker_told2": F.coalesce(*lacking) if lacking else F.lit(None).cast("string"),
+    }
+    raw = [column.name for column in sent if not is_own(column.name)]
+    raw_columns = [F.col(quoted(name)).alias(f"{_RAW}{index}") for index, name in enumerate(raw)]
+    record = F.col(beside.record) if find(sent, beside.record) else F.lit(None).cast("string")
+    first = frame.select(
+        *fitted,
+        *keep,
+        *(reason.alias(name) for name, reason in told.items()),
+        *raw_columns,
+        record.alias(_RAW),
+    )
+    for related in rules.related:
+        first = related.mark(first, arrival)
+    # A record that cannot be parsed, or a value that cannot be read, is lacking too: that is no news.
+    is_malformed, is_unfit, is_lacking = (F.col(name).isNotNull() for name in told)
+    bits = rules.broken([is_malformed, is_unfit & ~is_malformed, is_lacking & ~is_malformed & ~is_unfit])
+    second = first.select("*", *bits)
+    reasons = [F.coalesce(*told), *rules.reasons()]
+    sent_as = F.struct(*(F.col(f"{_RAW}{index}").alias(name) for index, name in enumerate(raw)))
+    why = F.struct(
+        # Null where nothing is told: Arrow takes no struct that is null and has a field that never is.
+        F.when(rules.is_rejected(), rules.names().cast("array<string>")).alias("rules"),
+        F.nullif(F.concat_ws("; ", *reasons), F.lit("")).alias("reason"),
+        F.coalesce(
+            F.col(_RAW), F.to_json(sent_as, {"ignoreNullFields": "false"}) if raw else F.lit(None)
+        ).alias("payload"),
+    )
+    names = [quoted(column.name) for column in columns]
+    return second.select(*names, *keep, *rules.columns, F.when(rules.is_rejected(), why).alias(BAD))
 
 
 def _fitted(value: Expression, sent: Type, wanted: Type, path: str) -> tuple[Expression, Expression | None]:
@@ -145,7 +189,7 @@ def _parsed(text: Expression, kind: Plain | Decimal, path: str) -> tuple[Express
         # Java reads 1d and 1f as numbers.
         lost = lost | F.trim(given).rlike(r"\d[dDfF]$")
     reason = F.concat(
-        F.lit(f'column "{path}": "'), F.substring(given, 1, _SHOWN_CHARACTERS), F.lit(f'" is no {kind}')
+        F.lit(f'column "{path}": "'), F.substring(given, 1, SHOWN_CHARACTERS), F.lit(f'" is no {kind}')
     )
     return value, F.when(given.isNotNull() & F.coalesce(lost, F.lit(True)), reason)
 

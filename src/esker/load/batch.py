@@ -4,36 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cache
+from datetime import UTC, datetime
+from functools import cache, reduce
+from typing import Any
 
 import duckdb
 import pyarrow as pa
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from esker.contracts.check import BAD, fit
+from esker.contracts.rules import RowRules, Tally
 from esker.engine.failures import explained
 from esker.engine.iceberg.stage import StagedFiles, discard, stage
 from esker.engine.iceberg.table import TableId
+from esker.engine.kept import KeptFrames
 from esker.engine.machine import cores
 from esker.engine.progress import watched
 from esker.engine.session import Engine
-from esker.errors import BadRows, Held
+from esker.errors import BadRows, Held, RulesBroken
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog
 from esker.ledger.quarantine import Quarantine
+from esker.ledger.side_table import QUARANTINE, Stamp
 from esker.load.counts import RowCounts
 from esker.load.guards import Guards
 from esker.load.memory import Memory
-from esker.load.publish import Change
-from esker.load.unknown import NEW_COLUMN, UNKNOWN, forgiven
+from esker.load.publish import Change, Commit, Made
+from esker.load.rejected import SIDE_COLUMNS, rejected_rows, told_with_origin
+from esker.load.unknown import UNKNOWN, forgiven
 from esker.project.pipelines import Pipeline
-from esker.project.types import Column
-from esker.sources import MALFORMED, ORIGIN, Span, Weight
+from esker.project.types import Column, quoted
+from esker.sources import ORIGIN, Span, Weight
 from esker.sources.source import Command
 
 _TARGET_BYTES = 128 * 1024 * 1024
+ROW_NUMBER = "_esker_row"
 
 
 @cache
@@ -84,82 +91,115 @@ class Loading:
     quarantine: Callable[[], Quarantine] | None = None
     """Opens the quarantine, and makes it when there is none."""
     memory: Memory | None = None
+    rules: RowRules = field(default_factory=RowRules)
+    """What the rows are checked by."""
+    kept: KeptFrames | None = None
+    """Rows that the rules keep while a batch is loaded."""
     span: Span | None = None
     """What of the source is loaded again; None in a normal run."""
+    resolved: DataFrame | None = None
+    """What is written into the quarantine with the batch: rows of it are loaded again."""
     reached: Callable[[Step], None] = lambda step: None
     connection: duckdb.DuckDBPyConnection = field(default_factory=lambda: _duckdb().cursor())
+
+    def rejects(self, batch: Batch) -> bool:
+        """Tell whether bad rows go to the quarantine. Whoever writes a statement is told of them instead."""
+        return self.pipeline.quarantines and batch.command is None
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows that are staged as files of the table, and those that go to the quarantine instead."""
+
+    files: StagedFiles
+    tally: Tally
+    rejected: DataFrame | None = None
+
+    def check(self, loading: Loading, check: Callable[[], None]) -> None:
+        """Call a check that raises Held; the files are removed then, before any commit names them."""
+        try:
+            check()
+        except (Held, RulesBroken):
+            discard(loading.engine, self.files)
+            raise
 
 
 @dataclass(frozen=True)
 class StagedRows(Change):
-    """Rows that are staged as files of the table, whatever the table holds. Modes say how they enter it."""
+    """Staged rows on their way, whatever the table holds. Modes say how they enter it."""
 
-    files: StagedFiles
+    staged: Staged
+    loading: Loading
+    slice: str
+
+    @property
+    def files(self) -> StagedFiles:
+        return self.staged.files
 
     @property
     def columns(self) -> tuple[str, int]:
         return self.files.table_uuid, self.files.schema_id
 
-    @property
-    def counts(self) -> RowCounts:
-        return RowCounts(read=self.files.rows, inserted=self.files.rows)
+    def made(self, commit: Commit, changeset: int) -> Made:
+        """Return the batch with its rejected rows, which are staged for the quarantine."""
+        counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
+        rejected, resolved = self.staged.rejected, self.loading.resolved
+        if rejected is None and resolved is None:
+            return Made(commit, counts, self.files.bytes)
+        assert self.loading.quarantine is not None
+        quarantine = self.loading.quarantine()
+        stamp = Stamp(self.loading.name, self.loading.run, self.slice, changeset, datetime.now(UTC))
+        owed_rows = [rows for rows in (rejected, resolved) if rows is not None]
+        whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), owed_rows)
+        with explained("cannot read the rows", self.loading.engine.log, reads_source=True):
+            staged = quarantine.stage(whole.coalesce(1), stamp)
+        owed = {QUARANTINE: quarantine.side.listed(quarantine.opened.store, changeset, staged)}
+        bad = staged.rows - (resolved.count() if resolved is not None else 0)
+        counts += RowCounts(read=bad, quarantined=bad)
+        return Made(commit, counts, self.files.bytes, owed)
 
 
-def stage_rows(loading: Loading, batch: Batch) -> StagedFiles:
-    """Check a batch's rows and write them as files of the table, in one pass.
+def stage_rows(loading: Loading, batch: Batch) -> Staged:
+    """Check a batch's rows and write the good ones as files of the table, in one pass.
 
-    Raises BadRows when a row does not fit; the files are removed then.
+    Raises BadRows when a row is bad and bad rows do not go to the quarantine; the files are removed then.
     """
-    engine = loading.engine
+    engine, rules = loading.engine, loading.rules
     frame = batch.frame()
-    keep = (UNKNOWN,) if UNKNOWN in frame.columns else ()
-    checked = forgiven(fit(frame, batch.columns, malformed=MALFORMED, origin=ORIGIN, keep=keep))
-    seen = None
-    rows = checked
+    keep = tuple(name for name in (UNKNOWN, ORIGIN) if name in frame.columns)
+    numbered = frame.withColumn(ROW_NUMBER, F.monotonically_increasing_id())
+    checked = forgiven(fit(numbered, batch.columns, rules, SIDE_COLUMNS, (ROW_NUMBER,), keep))
+    is_left_out = F.lit(False)
+    counted: dict[str, Expression] = {}
     if BAD in checked.columns:
+        is_left_out = is_left_out | F.col(BAD).isNotNull()
+        told = told_with_origin(checked)
         # Two examples are enough to see what is wrong, and cost no memory.
-        seen = Observation()
-        counted = {"read": F.count(F.lit(1)), "bad": F.count(BAD), "first": F.min(BAD), "last": F.max(BAD)}
+        counted = {"bad": F.count(BAD), "first": F.min(told), "last": F.max(told)}
+        counted |= {f"rule {name}": count for name, count in rules.counts().items()}
+    if UNKNOWN in keep:
+        is_left_out = is_left_out | F.col(UNKNOWN).isNotNull()
+        counted["unknown"] = F.count(UNKNOWN)
+    seen = Observation() if counted else None
+    rows = checked
+    if seen is not None:
+        counted["read"] = F.count(F.lit(1))
         rows = checked.observe(seen, *(metric.alias(name) for name, metric in counted.items()))
         # Bad rows are counted, then left out: a null in a required column would end the whole job.
-        rows = rows.where(F.col(BAD).isNull()).drop(BAD)
-    if keep:
-        rows = rows.where(F.col(UNKNOWN).isNull()).drop(UNKNOWN)
+        rows = rows.where(~is_left_out)
+    rows = rows.select(*(quoted(column.name) for column in batch.columns))
     with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, batch.progress):
-        staged = stage(engine, loading.table, _packed(rows, engine, batch.bytes), batch.id)
-    counts = seen.get if seen is not None else {}
-    if counts.get("bad"):
-        discard(engine, staged)
+        files = stage(engine, loading.table, _packed(rows, engine, batch.bytes), batch.id)
+    # The files tell how many rows there are; a count made on the way may count a repeated task twice.
+    counts: dict[str, Any] = seen.get if seen is not None else {"read": files.rows}
+    if counts.get("bad") and not loading.rejects(batch):
+        discard(engine, files)
         examples = list(dict.fromkeys((counts["first"], counts["last"])))
         raise BadRows(loading.name, counts["bad"], counts["read"], examples)
-    # The files tell how many rows there are; a count made on the way may count a repeated task twice.
-    return staged
-
-
-def discarded_rows(batch: Batch) -> DataFrame | None:
-    """Return a batch's rows with more columns than the table, as the quarantine keeps them, if any."""
-    if not batch.has_unknown:
-        return None
-    frame = batch.frame()
-    rows = frame.withColumn("row", F.monotonically_increasing_id()).where(F.col(UNKNOWN).isNotNull())
-    if rows.isEmpty():
-        return None
-    return rows.select(
-        "row",
-        (F.col(ORIGIN) if ORIGIN in frame.columns else F.lit(None).cast("string")).alias("origin"),
-        F.array(F.lit(NEW_COLUMN)).alias("rules"),
-        f"{UNKNOWN}.reason",
-        f"{UNKNOWN}.payload",
-    ).coalesce(1)
-
-
-def check_staged(loading: Loading, staged: StagedFiles, check: Callable[[], None]) -> None:
-    """Call a check on staged files that raises Held; they are removed then, before any commit names them."""
-    try:
-        check()
-    except Held:
-        discard(loading.engine, staged)
-        raise
+    broken = {name.removeprefix("rule "): counts[name] for name in counts if name.startswith("rule ")}
+    bad = counts.get("bad", 0) + counts.get("unknown", 0)
+    rejected = rejected_rows(checked.where(is_left_out), F.col(ROW_NUMBER)) if bad else None
+    return Staged(files, Tally(counts["read"], counts.get("bad", 0), broken), rejected)
 
 
 def _packed(frame: DataFrame, engine: Engine, source_bytes: int) -> DataFrame:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from esker.contracts.check import BAD
+from esker.contracts.rules import RowRules, Tally
 from esker.engine.compat import to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.schema import FieldSchema
@@ -33,7 +35,10 @@ class Collected:
     deletes: pa.Array
     """Which rows are deletes."""
     rejected: pa.Table | None
-    """Rows without a key, or with more columns than the table, as the quarantine keeps them."""
+    """Rows that are bad, without a key, or with more columns than the table, as the quarantine keeps them."""
+    protected: pa.Table | None = None
+    """Keys of rows that are bad: a complete batch does not lack them."""
+    tally: Tally = field(default_factory=Tally)
 
     @property
     def read(self) -> int:
@@ -52,18 +57,29 @@ def collect(
     read = _read(loading, batch, given, mark, schema, most)
     numbers = pa.array(range(len(read.rows)), pa.int64())
     lacking = _keyless(read.rows, read.deletes, given.rules)
-    if lacking is None and read.unknown is None:
-        return Collected(read.rows, numbers, read.deletes, None)
+    if lacking is None and read.unknown is None and read.bad is None:
+        return Collected(read.rows, numbers, read.deletes, None, tally=read.tally)
     parts = []
+    protected = None
     kept = pa.repeat(pa.scalar(True), len(read.rows))
     if read.unknown is not None:
         kept = pc.is_null(read.unknown)
-        parts.append(_unknown(read.unknown, read.origins, numbers))
+        told = read.unknown.filter(pc.is_valid(read.unknown))
+        rules = pa.array([[NEW_COLUMN]] * len(told), pa.list_(pa.string()))
+        parts.append(_told(told, rules, read, numbers, pc.is_valid(read.unknown)))
+    if read.bad is not None:
+        which = pc.is_valid(read.bad)
+        told = read.bad.filter(which)
+        parts.append(_told(told, told.field("rules"), read, numbers, which))
+        kept = pc.and_(kept, pc.is_null(read.bad))
+        keys = read.rows.filter(which).select(list(given.rules.key))
+        protected = keys.drop_null() if given.rules.is_complete else None
     if lacking is not None:
         parts.append(_rejected(read.rows, numbers, read.origins, pc.and_(kept, lacking), given.rules))
         kept = pc.and_(kept, pc.invert(lacking))
     rejected = pa.concat_tables(parts)
-    return Collected(read.rows.filter(kept), numbers.filter(kept), read.deletes.filter(kept), rejected)
+    good = (read.rows.filter(kept), numbers.filter(kept), read.deletes.filter(kept))
+    return Collected(*good, rejected, protected, read.tally)
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,9 @@ class _Read:
     origins: pa.Array
     unknown: pa.Array | None = None
     """Reason and payload of rows that carry columns which the table lacks; None when there are none."""
+    bad: pa.Array | None = None
+    """Rules, reason and payload of rows that are bad; None when there are none."""
+    tally: Tally = field(default_factory=Tally)
 
 
 def _read(
@@ -83,12 +102,12 @@ def _read(
 ) -> _Read:
     names = [column.name for column in batch.columns]
     wanted = pa.schema([schema.arrow.field(name).with_nullable(True) for name in names])
-    if batch.arrow is not None and mark.when is None:
+    if batch.arrow is not None and mark.when is None and loading.rules.is_empty:
         fitted = _as(batch.arrow, wanted)
-        if fitted is not None:
+        if fitted is not None and not _lacks(fitted, batch, given.rules):
             return _Read(fitted, _marked(fitted, mark), pa.nulls(len(fitted), pa.string()))
     engine = loading.engine
-    frame = incoming(batch.frame(), batch.columns, given.rules, mark)
+    frame = incoming(batch.frame(), batch.columns, given.rules, mark, loading.rules)
     if batch.weight.may_exceed(most):
         # Nobody knows how many they are: more than fits are not brought here.
         frame = frame.limit(int(most) + 1)
@@ -97,18 +116,48 @@ def _read(
         watched(engine, batch.progress),
     ):
         found = to_arrow(frame)
-    bad = found.filter(pc.is_valid(found.column(BAD)))
-    if len(bad):
-        reasons = bad.column(BAD)
-        examples = sorted({pc.min(reasons).as_py(), pc.max(reasons).as_py()})
-        raise BadRows(loading.name, len(bad), len(found), examples)
+    if found.column(BAD).null_count < len(found) and not loading.rejects(batch):
+        raise _failed(loading.name, found)
     found = found.sort_by([(name, "ascending") for name in ARRIVAL])
     rows = found.select(names).cast(wanted)
     deletes, origins = (found.column(name).combine_chunks() for name in (DELETED, ORIGIN))
     unknown = found.column(UNKNOWN).combine_chunks() if UNKNOWN in found.column_names else None
     if unknown is not None and unknown.null_count == len(unknown):
         unknown = None
-    return _Read(rows, deletes, origins, unknown)
+    bad = found.column(BAD).combine_chunks()
+    return _Read(
+        rows,
+        deletes,
+        origins,
+        unknown,
+        bad if bad.null_count < len(bad) else None,
+        _tally(found, loading.rules),
+    )
+
+
+def _lacks(rows: pa.Table, batch: Batch, rules: KeyRules) -> bool:
+    """Tell whether a value is missing that is required, and is no part of the key."""
+    return any(
+        column.required and column.name not in rules.key and rows.column(column.name).null_count
+        for column in batch.columns
+    )
+
+
+def _failed(pipeline: str, found: pa.Table) -> BadRows:
+    bad = found.filter(pc.is_valid(found.column(BAD)))
+    reasons = [row["reason"] for row in bad.column(BAD).to_pylist()]
+    names = [(origin or "").rpartition("/")[2] for origin in bad.column(ORIGIN).to_pylist()]
+    told = [f"{name}: {why}" if name else why for name, why in zip(names, reasons, strict=True)]
+    return BadRows(pipeline, len(bad), len(found), sorted({min(told), max(told)}))
+
+
+def _tally(found: pa.Table, rules: RowRules) -> Tally:
+    bad = len(found) - found.column(BAD).null_count
+    if rules.columns[0] not in found.column_names:
+        return Tally(len(found), bad)
+    broken = [pc.not_equal(found.column(name), 0) for name in rules.columns]
+    any_broken = found.filter(reduce(pc.or_, broken)).select(list(rules.columns))
+    return Tally(len(found), bad, rules.tally(any_broken.to_pydict()))
 
 
 def _marked(rows: pa.Table, mark: DeleteMark) -> pa.Array:
@@ -136,16 +185,16 @@ def _as(rows: pa.Table, wanted: pa.Schema) -> pa.Table | None:
     """Return rows as other types where nothing can be lost by that, else None."""
     columns = []
     given = {name.lower(): name for name in rows.column_names}
-    for field in wanted:
-        name = given.get(field.name.lower())
+    for target in wanted:
+        name = given.get(target.name.lower())
         if name is None:
-            columns.append(pa.nulls(len(rows), field.type))
+            columns.append(pa.nulls(len(rows), target.type))
             continue
         column = rows.column(name)
-        if column.type != field.type:
-            if not _is_wider(column.type, field.type):
+        if column.type != target.type:
+            if not _is_wider(column.type, target.type):
                 return None
-            column = column.cast(field.type)
+            column = column.cast(target.type)
         columns.append(column)
     return pa.table(columns, schema=wanted)
 
@@ -184,15 +233,13 @@ def _rejected(
     )
 
 
-def _unknown(unknown: pa.Array, origins: pa.Array, numbers: pa.Array) -> pa.Table:
-    """Return the rows that carry columns which the table lacks, as the quarantine keeps them."""
-    which = pc.is_valid(unknown)
-    told = unknown.filter(which)
+def _told(told: pa.Array, rules: pa.Array, read: _Read, numbers: pa.Array, which: pa.Array) -> pa.Table:
+    """Return rows with a reason and a payload as the quarantine keeps them."""
     return pa.table(
         {
             "row": numbers.filter(which),
-            "origin": origins.filter(which),
-            "rules": pa.array([[NEW_COLUMN]] * len(told), pa.list_(pa.string())),
+            "origin": read.origins.filter(which),
+            "rules": rules.cast(pa.list_(pa.string())),
             "reason": told.field("reason").cast(pa.string()),
             "payload": told.field("payload").cast(pa.string()),
         }

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
+from esker.contracts.rules import Tally
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.metadata import SnapshotId
@@ -68,13 +69,13 @@ class Comparison:
         """Return what the rows of this batch share, if it becomes this changeset now."""
         return Stamp(self.pipeline, self.run, self.slice, changeset, datetime.now(UTC))
 
-    def check(self, counts: RowCounts, live: Callable[[], int]) -> None:
+    def check(self, counts: RowCounts, live: Callable[[], int], tally: Tally) -> None:
         """Raise Held when a batch with these outcomes must not be published unseen."""
         deletes = counts.deleted + counts.missing
         if self.rules.swaps:
             # A row that changed has gone and come: what counts is by how many rows the keys shrink.
             deletes = max(deletes - counts.inserted, 0)
-        self.guards.check(counts.read, deletes, live)
+        self.guards.check(counts.read, deletes, live, tally)
 
     def stage_sides(
         self, stamp: Stamp, *, changes: Rows | None, rejected: Rows | None, deletes: Rows | None

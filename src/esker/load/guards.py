@@ -6,11 +6,13 @@ held again when it would be worse by now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from esker.errors import Held, Tripped
+from esker.contracts.rules import RowRules, Tally
+from esker.errors import Held, RulesBroken, Tripped
+from esker.project.contract.model import Amount
 from esker.project.pipelines import Pipeline
 
 Approved = Mapping[str, int]
@@ -37,14 +39,22 @@ class Guards:
     """A person wrote the rows by a statement, and has seen what it says."""
     is_whole: bool = False
     """The batch is all that the source holds."""
+    rules: RowRules = field(default_factory=RowRules)
+    """What the rows are checked by: each says how many may break it."""
     sizes: Callable[[], Sequence[int]] = lambda: ()
     """Returns the rows of the pipeline's last batches: per piece, or whole where a batch is all there is."""
 
-    def check(self, rows: int, deletes: int, live: Callable[[], int]) -> None:
-        """Raise Held for a batch of so many rows that would delete so many of the rows that are live."""
+    def check(self, rows: int, deletes: int, live: Callable[[], int], tally: Tally | None = None) -> None:
+        """Raise Held for a batch of so many rows that would delete so many of the rows that are live.
+
+        `tally` counts the rows that break rules. Raises RulesBroken for too many of them.
+        """
         if self.is_off:
             return
         found = [self._size(rows), self._least(rows, live), self._deletes(deletes, live), self._unusual(rows)]
+        if tally is not None:
+            self._fail(tally)
+            found += [self._rejected(tally), *self._broken(tally)]
         tripped = [each for each in found if each is not None]
         if any(not self._is_approved(each) for each in tripped):
             raise Held(self.name, self.table, tripped)
@@ -54,6 +64,42 @@ class Guards:
         if seen is None:
             return False
         return tripped.rows <= seen if tripped.rows > tripped.allowed else tripped.rows >= seen
+
+    def _fail(self, tally: Tally) -> None:
+        """Raise RulesBroken when more rows break a rule than the contract lets a run end well with."""
+        counts = [(rule.name, tally.broken.get(rule.name, 0), rule.limits) for rule in self.rules.all]
+        for name, count, limits in [("rows", tally.rejected, self.rules.limits), *counts]:
+            most = limits.fail_above
+            if most is not None and most.is_exceeded(count, tally.rows):
+                raise RulesBroken(self.name, name, count, tally.rows, str(most))
+
+    def _rejected(self, tally: Tally) -> Tripped | None:
+        """Return what is wrong when too many rows go to the quarantine, or all."""
+        if not tally.rejected:
+            return None
+        limit, share = self.rules.limits.hold_above, self.pipeline.guard.max_quarantined
+        most = Amount(share, is_share=True) if share is not None else limit
+        told = f"{tally.rejected:,} of its {tally.rows:,} rows would go to the quarantine"
+        if most is not None and most.is_exceeded(tally.rejected, tally.rows):
+            allowed = int(most.number * tally.rows) if most.is_share else int(most.number)
+            return Tripped("max_quarantined", tally.rejected, allowed, f"{told}, and at most {most} may")
+        if tally.rejected >= tally.rows:
+            return Tripped("max_quarantined", tally.rejected, tally.rows - 1, f"{told}: none would be loaded")
+        return None
+
+    def _broken(self, tally: Tally) -> Iterator[Tripped]:
+        """Yield the rules that more rows break than may."""
+        for rule in self.rules.all:
+            count = tally.broken.get(rule.name, 0)
+            told = f'{count:,} of its {tally.rows:,} rows break the rule "{rule.name}"'
+            most = rule.limits.hold_above
+            if most is not None and most.is_exceeded(count, tally.rows):
+                allowed = int(most.number * tally.rows) if most.is_share else int(most.number)
+                yield Tripped(f"rule {rule.name}", count, allowed, f"{told}, and at most {most} may")
+            elif rule.is_exceeded(count, tally.rows):
+                # More of the same is worse, whatever the bound says.
+                told += f", and their number {rule.bound}"
+                yield Tripped(f"rule {rule.name}", count, count - 1, told)
 
     def _size(self, rows: int) -> Tripped | None:
         most = self.pipeline.guard.max_rows

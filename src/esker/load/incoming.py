@@ -9,10 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.check import BAD, fit
+from esker.contracts.rules import RowRules
 from esker.load.diff import KeyRules
+from esker.load.rejected import SIDE_COLUMNS
 from esker.load.unknown import UNKNOWN, forgiven
 from esker.project.types import Column, quoted
-from esker.sources import MALFORMED, ORIGIN
+from esker.sources import ORIGIN
 
 DELETED = "_esker_deleted"
 """Column of an incoming frame: the row is a delete."""
@@ -34,10 +36,13 @@ class DeleteMark:
     """Such a column that the table does not have."""
 
 
-def incoming(frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mark: DeleteMark) -> DataFrame:
+def incoming(
+    frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mark: DeleteMark, checks: RowRules
+) -> DataFrame:
     """Return a source's rows fitted to the table's columns, with DELETED, ARRIVAL, BAD, and UNKNOWN if any.
 
-    A row without a key is no error here: it goes to the quarantine later.
+    A row without a key is no error here: it goes to the quarantine later. Of a delete nothing but the key
+    counts.
     """
     arrived = frame.select(
         "*",
@@ -49,11 +54,17 @@ def incoming(frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mar
     keys = {name.lower() for name in rules.key}
     relaxed = tuple(Column(c.name, c.type, c.required and c.name.lower() not in keys, c.doc) for c in columns)
     beside = (mark.beside, UNKNOWN if UNKNOWN in frame.columns else None)
-    keep = (*ARRIVAL, *(name for name in beside if name is not None))
-    fitted = fit(arrived, relaxed, malformed=MALFORMED, origin=ORIGIN, keep=keep)
-    if BAD not in fitted.columns:
-        fitted = fitted.withColumn(BAD, F.lit(None).cast("string"))
-    whole = forgiven(fitted).withColumn(DELETED, _deleted(columns, mark))
+    keep = tuple(name for name in beside if name is not None)
+    fitted = fit(arrived, relaxed, checks, SIDE_COLUMNS, ARRIVAL, keep)
+    is_delete = _deleted(columns, mark)
+    if BAD in fitted.columns:
+        bits = {name: F.when(is_delete, 0).otherwise(F.col(name)) for name in checks.columns}
+        fitted = fitted.withColumns({BAD: F.when(~is_delete, F.col(BAD)), **bits})
+    else:
+        fitted = fitted.withColumn(
+            BAD, F.lit(None).cast("struct<rules: array<string>, reason: string, payload: string>")
+        )
+    whole = forgiven(fitted).withColumn(DELETED, is_delete)
     return whole if mark.beside is None else whole.drop(mark.beside)
 
 

@@ -91,6 +91,13 @@ class Loader:
         )
         self._reached(Step.READ, piece.summary)
         try:
+            return self._load(batch, piece, planned)
+        finally:
+            if self.loading.kept is not None:
+                self.loading.kept.let_go()
+
+    def _load(self, batch: Batch, piece: Slice, planned: LedgerEntry | None) -> Loaded:
+        try:
             change = self.mode.stage(batch)
         except Held:
             # If a person rejects it, the position moves past the slice: what it was must be known then.
@@ -150,8 +157,16 @@ class Loader:
             return f"{error.message}: {error.reason}"
         return None
 
+    @property
+    def resolves(self) -> bool:
+        """What becomes of rows of the quarantine is published with the batch that they are loaded by.
+
+        Modes with a key need not: the same rows may be loaded again.
+        """
+        return not self.loading.pipeline.is_keyed
+
     def _guards(self, piece: Slice, approved: Approved) -> Guards:
-        is_off = piece.command is not None
+        is_off = piece.command is not None or self.loading.resolved is not None
         return replace(self.guards, approved=approved, pieces=piece.pieces, is_off=is_off)
 
     def _reached(self, step: Step, detail: str = "") -> None:

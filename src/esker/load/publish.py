@@ -32,11 +32,15 @@ _SAME = 5
 """So often building a change on one and the same metadata may fail."""
 
 
+Commit = Callable[[Attempt, Mapping[str, str]], tuple[SnapshotId, int]]
+"""Builds the commit of a batch on an attempt, with a summary; returns its snapshot and sequence number."""
+
+
 @dataclass(frozen=True)
 class Made:
     """A batch as it was made ready for one attempt: files, and how they enter the table."""
 
-    commit: Callable[[Attempt, Mapping[str, str]], tuple[SnapshotId, int]]
+    commit: Commit
     counts: RowCounts
     bytes: int
     owed: Mapping[str, Files] = field(default_factory=dict)

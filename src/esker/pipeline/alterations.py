@@ -12,15 +12,19 @@ from esker.load.keys import keyed_columns, version_columns
 from esker.pipeline.table_changes import (
     AddColumns,
     CreateTable,
+    DescribeColumns,
     DropColumns,
+    IdentifyBy,
     RelaxColumns,
     RenameColumns,
     Repartition,
     Resort,
+    SetProperties,
     TableChange,
     WidenColumns,
 )
 from esker.project import Pipeline
+from esker.project.contract import Contract
 from esker.project.layout import SortField, parse_partition_field
 from esker.project.reserved import is_own
 from esker.project.types import Column, Decimal, Plain
@@ -38,11 +42,22 @@ class Altered:
     """Columns that are sent and not added: rows that carry them are to be left out."""
 
 
-def creation(pipeline: Pipeline, table: TableId, sent: Sent) -> Altered:
-    """Return a new table: columns in the source's order, then those that it does not send."""
+def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract | None = None) -> Altered:
+    """Return a new table: the contract's columns, or those of the source and what it does not send.
+
+    Raises TypeConflict, or ColumnsFrozen for what the source sends and the contract lacks.
+    """
     declared = pipeline.declared_columns()
-    named = tuple(find(declared, column.name) or column for column in sent.columns)
-    columns = (*named, *(column for column in declared if find(sent.columns, column.name) is None))
+    notes: tuple[str, ...] = ()
+    unknown: Added = ()
+    if contract is None:
+        named = tuple(find(declared, column.name) or column for column in sent.columns)
+        columns = (*named, *(column for column in declared if find(sent.columns, column.name) is None))
+    else:
+        found = compare(declared, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
+        _check_conflicts(table, found)
+        found, notes, unknown = _allowed(pipeline, table, found)
+        columns = with_changes(declared, found)
     if not columns:
         return Altered((), ())
     if pipeline.is_keyed:
@@ -55,18 +70,18 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent) -> Altered:
         **pipeline.properties,
     }
     order = _sort_order(pipeline, columns)
-    made = CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties, order))
-    return Altered((made,), columns)
+    key = contract.key if contract is not None else ()
+    made = CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties, order, key))
+    return Altered((made,), columns, notes, unknown)
 
 
-def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
+def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contract | None = None) -> Altered:
     """Return what brings a table to what is declared and sent, as far as `evolution` allows.
 
     Raises TypeConflict, or ColumnsFrozen for what the source sends and the policy forbids.
     """
     is_frozen = pipeline.evolution == "freeze"
     changes: list[TableChange] = []
-    notes: tuple[str, ...] = ()
     columns, renamed = _renamed(pipeline, present)
     if renamed:
         changes.append(RenameColumns(present.id, renamed, is_frozen))
@@ -77,18 +92,7 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
     columns = with_changes(columns, declared)
     found = compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
     _check_conflicts(present.id, declared, found)
-    if pipeline.evolution == "discard_column" and found.added:
-        left = ", ".join(".".join((*path, column.name)) for path, column in found.added)
-        notes = (f"columns that the table lacks are left out: {left}",)
-        found = replace(found, added=())
-    unknown: Added = ()
-    if pipeline.evolution == "discard_row" and found.added:
-        left = ", ".join(".".join((*path, column.name)) for path, column in found.added)
-        notes = (f"rows with columns that the table lacks go to the quarantine: {left}",)
-        unknown, found = found.added, replace(found, added=())
-    if pipeline.evolution != "evolve" and (found.added or found.widened):
-        names = [column.name for _, column in found.added] + [".".join(path) for path, _ in found.widened]
-        raise ColumnsFrozen(str(present.id), names)
+    found, notes, unknown = _allowed(pipeline, present.id, found)
     columns = with_changes(columns, found)
     own: tuple[Column, ...] = ()
     if pipeline.is_keyed:
@@ -112,7 +116,54 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent) -> Altered:
         order = _sort_order(pipeline, columns)
         if order != _renamed_order(present.sort_fields, renamed):
             changes.append(Resort(present.id, order, is_frozen))
+    if contract is not None:
+        changes += _described(pipeline, present, contract)
     return Altered(tuple(changes), _required(pipeline, columns), notes, unknown)
+
+
+def _allowed(
+    pipeline: Pipeline, table: TableId, found: Differences
+) -> tuple[Differences, tuple[str, ...], Added]:
+    """Return what `evolution` lets happen of what the source sends, notes, and what rows may not carry.
+
+    Raises ColumnsFrozen for what it forbids.
+    """
+    notes: tuple[str, ...] = ()
+    unknown: Added = ()
+    left = ", ".join(".".join((*path, column.name)) for path, column in found.added)
+    if pipeline.evolution == "discard_column" and found.added:
+        notes = (f"columns that the table lacks are left out: {left}",)
+        found = replace(found, added=())
+    if pipeline.evolution == "discard_row" and found.added:
+        notes = (f"rows with columns that the table lacks go to the quarantine: {left}",)
+        unknown, found = found.added, replace(found, added=())
+    if pipeline.evolution != "evolve" and (found.added or found.widened):
+        names = [column.name for _, column in found.added] + [".".join(path) for path, _ in found.widened]
+        raise ColumnsFrozen(str(table), names)
+    return found, notes, unknown
+
+
+def _described(pipeline: Pipeline, present: Table, contract: Contract) -> list[TableChange]:
+    """Return what the contract says of a table beyond its columns, and the table does not say yet."""
+    changes: list[TableChange] = []
+    docs = {}
+    required = set()
+    for column in present.columns:
+        declared = find(pipeline.declared_columns(), column.name)
+        if declared is not None and declared.doc and declared.doc != column.doc:
+            docs[column.name] = declared.doc
+        if column.required:
+            required.add(column.name.lower())
+    if docs:
+        changes.append(DescribeColumns(present.id, docs))
+    # Iceberg identifies rows by required columns only; a table that has rows cannot begin to require some.
+    key = {name.lower() for name in contract.key}
+    if key and key <= required and key != {name.lower() for name in present.identifier}:
+        changes.append(IdentifyBy(present.id, contract.key))
+    other = {k: v for k, v in pipeline.properties.items() if present.properties.get(k) != v}
+    if other:
+        changes.append(SetProperties(present.id, other))
+    return changes
 
 
 def log_alterations(

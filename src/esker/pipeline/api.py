@@ -28,6 +28,7 @@ from esker.pipeline.due import due_pipelines
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.peek import Peeked, peek
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
+from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
@@ -120,6 +121,27 @@ class OpenProject:
     def reject(self, pipeline: str) -> Hold:
         """Leave a held batch out and go on behind it. Raises NoHold or PipelineBusy."""
         return reject(self.project, self._start, self.state, pipeline)
+
+    def quarantined(self, pipelines: Sequence[str] = ()) -> list[Waiting]:
+        """Return what waits in quarantine, by table and broken rules."""
+        return list_waiting(self.engine, self.names(pipelines))
+
+    def show_quarantined(
+        self, pipeline: str, choice: Choice | None = None, *, limit: int = 20
+    ) -> list[Mapping[str, Any]]:
+        """Return rows of a pipeline that wait in quarantine, newest first."""
+        return show_waiting(self.engine, pipeline, choice or Choice(), limit)
+
+    def replay(self, pipeline: str, choice: Choice | None = None, listen: Listener = silent) -> RunResult:
+        """Check rows in quarantine with today's contract and load those that are good now.
+
+        Errors are in the result; raises ReplayUnsuitable and NotInQuarantine.
+        """
+        return replay(self.project, self._start, self.state, pipeline, choice or Choice(), listen)
+
+    def discard(self, pipeline: str, choice: Choice | None = None) -> int:
+        """Leave rows in quarantine for good; return how many. Raises NotInQuarantine or PipelineBusy."""
+        return discard(self.project, self._start, self.state, pipeline, choice or Choice())
 
     def run_all(
         self, pipelines: Sequence[str] = (), *, only_due: bool = False, listen: Listener = silent

@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create, exists
+from pyspark.sql import DataFrame
+
+from esker.contracts.evolution import find
+from esker.engine.iceberg.alter import add_columns
+from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create, find_table
+from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
 from esker.events import Listener, Reached
 from esker.ledger.change_log import ChangeLog
@@ -22,6 +27,7 @@ from esker.load.modes.append import Append
 from esker.load.modes.keyed import Keyed
 from esker.load.modes.replace import Replace
 from esker.load.publish import Publisher
+from esker.pipeline.rules import row_rules
 from esker.pipeline.tables import deletes_of, log_of, quarantine_of
 from esker.project.modes import WHOLE
 from esker.project.types import Column
@@ -40,27 +46,36 @@ def open_loader(
     listen: Listener,
     sizes: Callable[[], Sequence[int]],
     span: Span | None = None,
+    resolved: DataFrame | None = None,
 ) -> Loader:
     """Return the loader of a pipeline whose table, with these columns, and change log are there.
 
-    With a `span`, that of a source is loaded again.
+    With a `span`, that of a source is loaded again; with `resolved`, rows of the quarantine.
     """
     pipeline = engine.project.pipeline(name)
+    kept = KeptFrames(engine)
+    rules = row_rules(engine, name, publisher.table, kept)
     loading = Loading(
         engine,
         name,
         pipeline,
         publisher.table,
         publisher.run,
+        rules=rules,
+        kept=kept,
+        resolved=resolved,
         span=span,
         reached=lambda step: listen(Reached(name, step)),
     )
     is_whole = pipeline.mode in WHOLE or (span is not None and span.is_full)
-    guards = Guards(name, str(publisher.table), pipeline, is_whole=is_whole, sizes=sizes)
+    guards = Guards(name, str(publisher.table), pipeline, is_whole=is_whole, rules=rules, sizes=sizes)
 
     def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
-        if not exists(engine, table):
+        present = find_table(engine, table)
+        if present is None:
             create(engine, NewTable(table, columns, (), TABLE_DEFAULTS))
+        elif lacking := [((), column) for column in columns if find(present.columns, column.name) is None]:
+            add_columns(engine, table, lacking)
         side = kind.of(engine, table)
         publisher.sides[kind.property] = side.side
         return side

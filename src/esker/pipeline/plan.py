@@ -20,6 +20,7 @@ from esker.ledger.state import State
 from esker.load.keys import check_key
 from esker.load.standing import standing
 from esker.pipeline.alterations import alterations, creation, log_alterations
+from esker.pipeline.rules import check_rules, unchecked
 from esker.pipeline.table_changes import TableChange
 from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
@@ -95,16 +96,19 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
     sent = _typed(engine, source, slices, pipeline, present) if slices else Sent(())
     notes = [*doubts, *([] if slices else ["the source has nothing new"])]
     if present is None:
-        altered = creation(pipeline, table, sent)
+        altered = creation(pipeline, table, sent, project.contract(name))
         if not altered.columns and slices:
             if _has_rows(engine, source, slices):
                 raise NoColumns(name, str(table))
             note = "the source's files hold no rows yet"
             return PipelinePlan(name, table, pipeline.mode, (), (), (), (), None, (note,))
     else:
-        altered = alterations(pipeline, present, sent)
+        altered = alterations(pipeline, present, sent, project.contract(name))
     changes, columns = altered.changes, altered.columns
     notes += altered.notes
+    if (contract := project.contract(name)) is not None:
+        check_rules(engine, contract, columns)
+        notes += unchecked(contract)
     if columns and pipeline.is_keyed:
         check_key(pipeline, columns)
         if pipeline.changes:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from esker.engine.session import Engine
 from esker.errors import (
     ChangeNotApplied,
@@ -35,6 +37,7 @@ from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher
 from esker.pipeline.loading import open_loader
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_again, open_reader, plan_pipeline
+from esker.pipeline.resolve import resolve
 from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
@@ -68,18 +71,22 @@ def run_pipeline(
     *,
     span: Span | None = None,
     approved: Approved | None = None,
+    resolved: DataFrame | None = None,
 ) -> RunResult:
     """Run one pipeline. Errors are in the result; only an interruption is raised.
 
     With `handed_over`, its rows are loaded in the place of the source's. Its first batch trips no guard
-    with figures that a person has `approved`. With `span`, that part of the source is loaded again.
+    with figures that a person has `approved`. With `span`, that part of the source is loaded again. Rows
+    of the quarantine come with what is written there when they are loaded (`resolved`).
     """
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
     try:
         with held(state, f"{project.state_key}/{name}"):
             return _recorded(
-                project, _Run(start, state, listen, result, handed_over, span, approved or {}), result
+                project,
+                _Run(start, state, listen, result, handed_over, span, approved or {}, resolved),
+                result,
             )
     except LeaseTaken as taken:
         return replace(result, status="skipped", notes=(f"another run is active: {taken.holder}",))
@@ -146,6 +153,7 @@ class _Run:
     handed_over: Reader | None = None
     span: Span | None = None
     approved: Approved = field(default_factory=dict)
+    resolved: DataFrame | None = None
     _engine: Engine | None = None
 
     @property
@@ -199,6 +207,7 @@ class _Run:
             self.listen,
             self._sizes,
             self.span,
+            self.resolved,
         )
         loader.settle(plan.properties)
         if plan.slices:
@@ -224,6 +233,8 @@ class _Run:
             if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
 
+        if self.resolved is not None and not loader.resolves:
+            resolve(self.engine, plan.pipeline, plan.table, self.resolved, self.result.run_id)
         if self.result.batches and (failed := loader.forget(datetime.now(UTC))):
             self._add(notes=(*self.result.notes, failed))
 

@@ -5,11 +5,12 @@ Each is one metadata operation: no file is rewritten, and old snapshots stay rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from esker.engine.iceberg import alter
-from esker.engine.iceberg.table import NewTable, TableId, create, sort_by
+from esker.engine.iceberg.table import NewTable, TableId, create, identify_by, sort_by
 from esker.engine.session import Engine
 from esker.project.layout import PartitionField, SortField
 from esker.project.types import Column, Type
@@ -217,6 +218,61 @@ class Resort:
         sort_by(engine, self.table, self.fields)
 
 
+@dataclass(frozen=True)
+class IdentifyBy:
+    """Say which columns identify a row."""
+
+    table: TableId
+    columns: tuple[str, ...]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        return f"identify rows of table {self.table} by {', '.join(self.columns)}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "identify_by", "table": str(self.table), "columns": list(self.columns)}
+
+    def apply(self, engine: Engine) -> None:
+        identify_by(engine, self.table, self.columns)
+
+
+@dataclass(frozen=True)
+class DescribeColumns:
+    """Store other descriptions of columns."""
+
+    table: TableId
+    docs: Mapping[str, str]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        return f"describe in table {self.table}: {', '.join(self.docs)}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "describe_columns", "table": str(self.table), "columns": dict(self.docs)}
+
+    def apply(self, engine: Engine) -> None:
+        alter.describe_columns(engine, self.table, self.docs)
+
+
+@dataclass(frozen=True)
+class SetProperties:
+    """Set properties of a table; files that are there stay as they are."""
+
+    table: TableId
+    properties: Mapping[str, str]
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{key} = {value}" for key, value in self.properties.items())
+        return f"set properties of table {self.table}: {named}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"change": "set_properties", "table": str(self.table), "properties": dict(self.properties)}
+
+    def apply(self, engine: Engine) -> None:
+        alter.set_properties(engine, self.table, self.properties)
+
+
 TableChange = (
     CreateTable
     | AddColumns
@@ -228,4 +284,7 @@ TableChange = (
     | UpgradeTable
     | MapNames
     | Resort
+    | IdentifyBy
+    | DescribeColumns
+    | SetProperties
 )

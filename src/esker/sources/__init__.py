@@ -9,7 +9,7 @@ from esker.project.pipelines import Pipeline
 from esker.project.sources import FilesSource
 from esker.sources.files.again import FilesAgain
 from esker.sources.files.reader import FilesReader
-from esker.sources.source import MALFORMED, ORIGIN, Reader, Sent, Slice, Weight
+from esker.sources.source import MALFORMED, ORIGIN, RECORD, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 
 _KINDS: dict[type, Callable[[Engine, str, Pipeline, TableId], Any]] = {FilesSource: FilesReader.of}
@@ -29,4 +29,4 @@ def again(engine: Engine, name: str, pipeline: Pipeline, files_table: TableId, s
     return found
 
 
-__all__ = ["MALFORMED", "ORIGIN", "Reader", "Sent", "Slice", "Span", "Weight", "again", "reader"]
+__all__ = ["MALFORMED", "ORIGIN", "RECORD", "Reader", "Sent", "Slice", "Span", "Weight", "again", "reader"]

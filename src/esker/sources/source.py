@@ -17,6 +17,9 @@ from esker.project.types import Column
 MALFORMED = "_esker_malformed"
 """Column of a read frame: why a record could not be parsed, in words with the record, else null."""
 
+RECORD = "_esker_record"
+"""Column of a read frame: the record that could not be parsed, as it stands in the source, else null."""
+
 ORIGIN = "_esker_origin"
 """Column of a read frame: where the row came from, for messages."""
 

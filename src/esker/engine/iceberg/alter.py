@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from esker.engine.failures import explained
@@ -55,6 +55,18 @@ def repartition(
         _alter(engine, table, f"DROP PARTITION FIELD {transform_sql(field)}")
     for field in added:
         _alter(engine, table, f"ADD PARTITION FIELD {transform_sql(field)}")
+
+
+def describe_columns(engine: Engine, table: TableId, docs: Mapping[str, str]) -> None:
+    """Give columns other docs."""
+    for name, doc in docs.items():
+        _alter(engine, table, f"ALTER COLUMN {quoted(name)} COMMENT {literal(doc)}")
+
+
+def set_properties(engine: Engine, table: TableId, properties: Mapping[str, str]) -> None:
+    """Set properties of a table."""
+    pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+    _alter(engine, table, f"SET TBLPROPERTIES ({pairs})")
 
 
 def set_format_version(engine: Engine, table: TableId, version: int) -> None:

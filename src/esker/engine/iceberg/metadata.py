@@ -59,6 +59,13 @@ class Metadata:
     properties: Mapping[str, str]
     snapshot: Snapshot | None
 
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        """The columns that identify a row, as the table says."""
+        schema = json.loads(self.schema)
+        names = {field["id"]: field["name"] for field in schema["fields"]}
+        return tuple(names[number] for number in schema.get("identifier-field-ids", ()) if number in names)
+
     @cached_property
     def fields(self) -> FieldSchema:
         """The columns for Arrow, with their field ids."""

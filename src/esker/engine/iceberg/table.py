@@ -60,6 +60,8 @@ class NewTable:
     partition_fields: tuple[PartitionField, ...]
     properties: Mapping[str, str]
     sort_fields: tuple[SortField, ...] = ()
+    identifier: tuple[str, ...] = ()
+    """Columns that identify a row."""
 
     def ddl(self) -> str:
         """Return the statement that creates it; running it twice is harmless."""
@@ -150,6 +152,15 @@ def create(engine: Engine, table: NewTable) -> None:
         engine.spark.sql(table.ddl())
         if table.sort_fields and java_table(engine, table.id).sortOrder().isUnsorted():
             sort_by(engine, table.id, table.sort_fields)
+        if table.identifier:
+            identify_by(engine, table.id, table.identifier)
+
+
+def identify_by(engine: Engine, table: TableId, columns: Sequence[str]) -> None:
+    """Say which columns identify a row. They must be required."""
+    names = ", ".join(quoted(name) for name in columns)
+    with explained(f'cannot alter table "{table}"', engine.log):
+        engine.spark.sql(f"ALTER TABLE {table.sql} SET IDENTIFIER FIELDS {names}")
 
 
 def sort_by(engine: Engine, table: TableId, fields: Sequence[SortField]) -> None:

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.check import BAD
+from esker.contracts.rules import RowRules, Tally
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
@@ -37,12 +38,12 @@ from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winne
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.places import positions
 from esker.load.publish import Change, Made
+from esker.load.rejected import rejected_rows, told_with_origin
 from esker.load.row_hash import spark_hash
-from esker.load.unknown import NEW_COLUMN, UNKNOWN
+from esker.load.unknown import UNKNOWN
 from esker.project.layout import SortField
 from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
-from esker.sources import ORIGIN
 
 BROADCAST_ROWS = 2_000_000
 """Up to so many rows, what was found about them is sent to every executor, so that content stays put."""
@@ -62,6 +63,9 @@ class LargeBatch(Change):
     """Incoming rows: the table's columns, DELETED, ARRIVAL and BAD."""
     fits_memory: bool
     """The rows are few enough to be kept in the memory of the executors."""
+    checks: RowRules
+    rejects: bool
+    """Bad rows go to the quarantine."""
 
     def __post_init__(self) -> None:
         self._kept = KeptFrames(self.engine)
@@ -72,37 +76,49 @@ class LargeBatch(Change):
         # be of any size go to the disks of the executors.
         level = StorageLevel.MEMORY_AND_DISK if self.fits_memory else StorageLevel.DISK_ONLY
         self.rows = self._kept.keep(self.frame.withColumn(HASH_COLUMN, self._hashed), level)
-        has_key = F.col(UNKNOWN).isNull() if UNKNOWN in self.frame.columns else F.lit(True)
+        has_key = F.lit(True)
         for name in self.rules.key:
             has_key = has_key & F.col(quoted(name)).isNotNull()
+        is_good = has_key & F.col(BAD).isNull()
+        if UNKNOWN in self.frame.columns:
+            is_good = is_good & F.col(UNKNOWN).isNull()
         if self.rules.dates is not None:
-            has_key = has_key & (F.col(quoted(self.rules.dates)).isNotNull() | F.col(DELETED))
+            is_good = is_good & (F.col(quoted(self.rules.dates)).isNotNull() | F.col(DELETED))
+        told = told_with_origin(self.rows)
+        is_counted = self.checks.columns[0] in self.frame.columns
+        broken = self.checks.counts() if is_counted else {}
         first_key = F.col(quoted(self.rules.key[0]))
         with explained("cannot read the rows", self.engine.log, reads_source=True):
             found = self.rows.agg(
                 F.count(F.lit(1)).alias("read"),
                 F.count(BAD).alias("bad"),
-                F.min(BAD).alias("first"),
-                F.max(BAD).alias("last"),
-                F.count(F.when(~has_key, 1)).alias("keyless"),
+                F.min(told).alias("first"),
+                F.max(told).alias("last"),
+                F.count(F.when(~is_good, 1)).alias("rejected"),
                 F.count(F.when(F.col(DELETED) & _or_nothing(self.rules.order_by).isNull(), 1)).alias(
                     "undated"
                 ),
                 # As texts: Python would take a moment in the hour that comes twice for another one.
                 F.min(first_key).cast("string").alias("low"),
                 F.max(first_key).cast("string").alias("high"),
+                *(count.alias(f"rule {name}") for name, count in broken.items()),
             ).first()
         assert found is not None
-        self.read, self.keyless = found["read"], found["keyless"]
+        self.read, self.rejected = found["read"], found["rejected"]
+        self.tally = Tally(self.read, found["bad"], {name: found[f"rule {name}"] for name in broken})
         self._range = found["low"], found["high"]
         self._has_undated = self.rules.order_by is not None and found["undated"] > 0
-        if found["bad"]:
+        if found["bad"] and not self.rejects:
             self.release()
             examples = sorted({found["first"], found["last"]})
             raise BadRows(self.given.pipeline, found["bad"], found["read"], examples)
-        self.keyless_rows = self.rows.where(~has_key)
-        if self.keyless:
-            self.rows = self.rows.where(has_key)
+        self.rejected_rows = self.rows.where(~is_good)
+        self.protected: DataFrame | None = None
+        if found["bad"] and self.rules.is_complete:
+            keys = [F.col(quoted(name)).alias(f"p{index}") for index, name in enumerate(self.rules.key)]
+            self.protected = self.rejected_rows.where(has_key).select(*keys).distinct()
+        if self.rejected:
+            self.rows = self.rows.where(is_good)
         self.winners = self._kept.keep(self._winners())
 
     @property
@@ -137,7 +153,7 @@ class LargeBatch(Change):
         owed, files = self.given.stage_sides(
             stamp,
             changes=compared.changes,
-            rejected=self._rejected() if self.keyless else None,
+            rejected=self._rejected() if self.rejected else None,
             deletes=compared.remembered,
         )
         self.given.reached(Step.WRITTEN)
@@ -159,10 +175,11 @@ class LargeBatch(Change):
             .collect()
         )
         outcomes = {row["outcome"]: row["count"] for row in found}
-        duplicates = self.read - self.keyless - sum(outcomes.values()) + outcomes.get("missing", 0)
-        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.keyless)
+        duplicates = self.read - self.rejected - sum(outcomes.values()) + outcomes.get("missing", 0)
+        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.rejected)
         live = stored.where(~F.col("s_deleted"))
-        self.given.check(counts, live.count if self.rules.is_complete else lambda: attempt.files.rows)
+        rows = live.count if self.rules.is_complete else lambda: attempt.files.rows
+        self.given.check(counts, rows, self.tally)
         has_gone = any(outcomes.get(outcome) for outcome in GONE)
         last_rows = self._last_rows(attempt, verdicts) if has_gone else None
         has_untold = any(row["untold"] for row in found)
@@ -174,7 +191,7 @@ class LargeBatch(Change):
             changes=self._changes(verdicts, last_rows) if self.given.log is not None else None,
             remembered=remembered,
             is_change=bool(
-                self.keyless or remembered is not None or any(outcomes.get(name) for name in LOGGED)
+                self.rejected or remembered is not None or any(outcomes.get(name) for name in LOGGED)
             ),
         )
 
@@ -218,6 +235,11 @@ class LargeBatch(Change):
         winners = self.winners.select("winner", *(f"k{index}" for index in range(len(rules.key))))
         matches = [F.col(f"t{index}") == F.col(f"k{index}") for index in range(len(rules.key))]
         found = target.join(winners, matches, "left" if rules.is_complete else "inner")
+        if self.protected is not None:
+            # The source has these keys, though not in a row that could be loaded.
+            same = [F.col(f"t{index}") == F.col(f"p{index}") for index in range(len(rules.key))]
+            lacked = found.where(F.col("winner").isNull()).join(self.protected, same, "left_anti")
+            found = found.where(F.col("winner").isNotNull()).unionByName(lacked)
         # Stored rows that a complete snapshot lacks get numbers of their own, below zero.
         number = F.coalesce(F.col("winner"), -1 - F.monotonically_increasing_id())
         return found.select(number.alias("winner"), "file", "pos", "s_hash", "s_order", "s_to", "s_deleted")
@@ -389,19 +411,9 @@ class LargeBatch(Change):
         column = F.when(is_keyless, missing).otherwise(F.lit(f'"{self.rules.dates}"'))
         reason = F.concat(F.lit("the "), rule, F.lit(" column "), column, F.lit(" has no value"))
         payload = F.to_json(F.struct(*names), {"ignoreNullFields": "false"})
-        if UNKNOWN in self.frame.columns:
-            unknown = F.col(UNKNOWN)
-            reason = F.coalesce(unknown.getField("reason"), reason)
-            payload = F.coalesce(unknown.getField("payload"), payload)
-            rule = F.when(unknown.isNotNull(), NEW_COLUMN).otherwise(rule)
-        rows = self.keyless_rows.select(
-            F.col(SEQUENCE).alias("row"),
-            F.col(ORIGIN).alias("origin"),
-            F.array(rule).alias("rules"),
-            reason.alias("reason"),
-            payload.alias("payload"),
-        )
-        return rows.coalesce(1)
+        keyless = F.struct(F.array(rule).alias("rules"), reason.alias("reason"), payload.alias("payload"))
+        rows = self.rejected_rows.withColumn(BAD, F.coalesce(F.col(BAD), keyless))
+        return rejected_rows(rows, F.col(SEQUENCE))
 
     def _sql(self, text: str, **frames: Any) -> DataFrame:
         return self.engine.spark.sql(text, None, **frames)

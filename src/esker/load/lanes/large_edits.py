@@ -60,9 +60,9 @@ class LargeEdits(LargeBatch):
             .collect()
         )
         outcomes = {row["outcome"]: row["count"] for row in found if row["outcome"] is not None}
-        duplicates = self.read - self.keyless - sum(outcomes.values()) + outcomes.get("missing", 0)
-        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.keyless)
-        self.given.check(counts, lambda: attempt.files.rows)
+        duplicates = self.read - self.rejected - sum(outcomes.values()) + outcomes.get("missing", 0)
+        counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.rejected)
+        self.given.check(counts, lambda: attempt.files.rows, self.tally)
         is_small = sum(row["count"] for row in found) <= BROADCAST_ROWS
         told = edits.where(F.col("writes") | F.col("op").isNotNull())
         rows = self._contents(attempt, told, is_small=is_small)
@@ -73,7 +73,7 @@ class LargeEdits(LargeBatch):
             rows=rows.where(_of_edit("writes")).select(*self._names, _of_edit("after").alias(HASH_COLUMN)),
             changes=self._log(rows) if self.given.log is not None else None,
             remembered=remembered,
-            is_change=bool(self.keyless or remembered is not None or sum(row["logged"] for row in found)),
+            is_change=bool(self.rejected or remembered is not None or sum(row["logged"] for row in found)),
         )
 
     def _edits(self, attempt: Attempt, moment: datetime) -> DataFrame:

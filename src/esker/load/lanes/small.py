@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from esker.contracts.rules import Tally
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.lookup import Found, Keys, look_up, read_rows
 from esker.engine.iceberg.manifests import FileEntry
@@ -57,6 +58,9 @@ class SmallBatch(Change):
     connection: duckdb.DuckDBPyConnection
     attempt: Attempt | None
     """Open already; the first attempt at the table."""
+    protected: pa.Table | None = None
+    """Further keys that a complete batch does not lack."""
+    tally: Tally = field(default_factory=Tally)
     _data: tuple[pa.Table, StagedFiles] | None = None
     winners: pa.Table = field(init=False)
     keys: Keys = field(init=False)
@@ -66,7 +70,11 @@ class SmallBatch(Change):
         self._counted = self.rules.hashed(tuple(self.rows.column_names))
         self._hashes = arrow_hash(self.rows.select(self._counted), self.given.ids)
         self.winners = self._winners()
-        self.keys = Keys(self.rows.select(list(self.rules.key)).take(self.winners.column("place")))
+        keys = self.rows.select(list(self.rules.key)).take(self.winners.column("place"))
+        if self.protected is not None and len(self.protected):
+            # Behind all others: no row of the batch has their numbers.
+            keys = pa.concat_tables([keys, self.protected.cast(keys.schema)])
+        self.keys = Keys(keys)
 
     @property
     def columns(self) -> tuple[str, int]:
@@ -118,7 +126,7 @@ class SmallBatch(Change):
         outcomes = counted(verdicts)
         duplicates = len(self.rows) - len(self.winners)
         counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.quarantined)
-        self.given.check(counts, lambda: self._live(attempt, found))
+        self.given.check(counts, lambda: self._live(attempt, found), self.tally)
         last_rows = self._last_rows(attempt, found, verdicts)
         remembered = self._remembered(verdicts, last_rows)
         is_change = bool(self.quarantined or len(remembered) or any(outcomes.get(name) for name in LOGGED))
@@ -233,7 +241,8 @@ class SmallBatch(Change):
                 )
             )
         if parts:
-            return pa.concat_tables(parts)
+            whole = pa.concat_tables(parts)
+            return whole.filter(pc.less(whole.column("winner"), len(self.winners)))
         stored = _STORED.empty_table()
         kind = self.winners.column("ord").type
         stored = stored.append_column("s_order", pa.nulls(0, kind)).append_column("s_to", pa.nulls(0, kind))

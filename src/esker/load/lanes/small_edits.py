@@ -49,7 +49,7 @@ class SmallEdits(SmallBatch):
         outcomes = counted(edits.filter(pc.is_valid(edits.column("outcome"))))
         duplicates = len(self.rows) - sum(outcomes.values()) + outcomes.get("missing", 0)
         counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.quarantined)
-        self.given.check(counts, lambda: attempt.files.rows)
+        self.given.check(counts, lambda: attempt.files.rows, self.tally)
         is_logged = pc.is_valid(edits.column("op"))
         told = edits.filter(pc.or_(edits.column("writes"), is_logged))
         rows = self._contents(attempt, found, told)

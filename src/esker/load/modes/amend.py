@@ -39,7 +39,7 @@ class Amend:
             if Attempt(self.loading.engine, self.loading.table).current != batch.command.base:
                 # Nothing is staged yet that would be left behind.
                 raise TableMoved(self.loading.name)
-            staged = stage_rows(self.loading, replace(batch, frame=lambda: written))
+            staged = stage_rows(self.loading, replace(batch, frame=lambda: written)).files
         except EskerError:
             let_go(rows)
             raise

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame
-
-from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
-from esker.ledger.side_table import QUARANTINE, Stamp
-from esker.load.batch import Batch, Loading, StagedRows, check_staged, discarded_rows, stage_rows
+from esker.load.batch import Batch, Loading, StagedRows, stage_rows
 from esker.load.counts import RowCounts
 from esker.load.publish import Change, Made
 
@@ -24,30 +19,21 @@ class Append:
 
     def stage(self, batch: Batch) -> Change:
         staged = stage_rows(self.loading, batch)
-        check_staged(self.loading, staged, lambda: batch.guards.check(staged.rows, 0, lambda: 0))
-        with explained("cannot read the rows", self.loading.engine.log, reads_source=True):
-            return Appended(staged, self.loading, batch.slice, discarded_rows(batch))
+        rows = staged.tally.rows
+        staged.check(self.loading, lambda: batch.guards.check(rows, 0, lambda: 0, staged.tally))
+        return Appended(staged, self.loading, batch.slice)
 
 
 @dataclass(frozen=True)
 class Appended(StagedRows):
     """Staged rows that are to be added."""
 
-    loading: Loading
-    slice: str
-    discarded: DataFrame | None
-    """Rows for the quarantine."""
-
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
-        if self.discarded is None:
-            return Made(self._commit, self.counts, self.files.bytes) if self.files.rows else self.counts
-        assert self.loading.quarantine is not None
-        quarantine = self.loading.quarantine()
-        stamp = Stamp(self.loading.name, self.loading.run, self.slice, changeset, datetime.now(UTC))
-        staged = quarantine.stage(self.discarded, stamp)
-        owed = {QUARANTINE: quarantine.side.listed(quarantine.opened.store, changeset, staged)}
-        counts = self.counts + RowCounts(read=staged.rows, quarantined=staged.rows)
-        return Made(self._commit, counts, self.files.bytes, owed)
+        if not self.files.rows and self.staged.rejected is None and self.loading.resolved is None:
+            return RowCounts()
+        return self.made(self._commit, changeset)
 
     def _commit(self, attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
+        if not self.files.rows:
+            return attempt.touch(summary)
         return attempt.append(self.files, summary)

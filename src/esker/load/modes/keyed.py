@@ -42,13 +42,15 @@ def rules_of(
     columns: tuple[Column, ...],
     span: Span | None = None,
     moment: datetime | None = None,
+    *,
+    is_replay: bool = False,
 ) -> KeyRules:
     """Return how a pipeline compares rows, with columns named as the table names them.
 
-    Of rows that are loaded again, from a `span` of the source, nothing that is stored is older. `moment` is
-    when the versions of a batch began, where its rows do not tell it.
+    Of rows that are loaded again, from a `span` of the source or the quarantine (`is_replay`), nothing that
+    is stored is older. `moment` is when the versions of a batch began, where its rows do not tell it.
     """
-    is_part = span is not None and not span.is_full
+    is_part = is_replay or (span is not None and not span.is_full)
 
     def named(name: str) -> str:
         column = find(columns, name)
@@ -61,7 +63,7 @@ def rules_of(
         ignored=tuple(pipeline.ignore_columns),
         touches=pipeline.touch,
         only_inserts=pipeline.mode == "insert_only" or (is_part and pipeline.order_by is None),
-        is_complete=pipeline.mode in WHOLE or (span is not None and span.is_full),
+        is_complete=not is_part and (pipeline.mode in WHOLE or span is not None),
         stored_wins=is_part,
         swaps=pipeline.mode == "delete_insert",
         versions=_versions(pipeline, moment, named) if pipeline.mode == "scd2" else None,
@@ -94,18 +96,22 @@ class Keyed:
             if found.read <= most.max_rows:
                 parts = (found.rows, found.numbers, found.deletes, found.rejected)
                 small = SmallBatch if given.rules.is_unique else SmallEdits
-                return small(given, *parts, loading.connection, attempt)
-        frame = incoming(batch.frame(), batch.columns, given.rules, mark)
+                return small(
+                    given, *parts, loading.connection, attempt, protected=found.protected, tally=found.tally
+                )
+        frame = incoming(batch.frame(), batch.columns, given.rules, mark, loading.rules)
         large = LargeBatch if given.rules.is_unique else LargeEdits
         size = batch.weight.bytes
         fits = size is not None and size <= pipeline.small_lane.max_bytes
-        return large(loading.engine, loading.table, given, frame, fits)
+        rejects = loading.rejects(batch)
+        return large(loading.engine, loading.table, given, frame, fits, loading.rules, rejects)
 
     def _given(self, batch: Batch, attempt: Attempt) -> Comparison:
         loading = self.loading
         assert loading.quarantine is not None
         assert loading.memory is not None
-        rules = rules_of(loading.pipeline, batch.columns, loading.span, batch.until)
+        replay = loading.resolved is not None
+        rules = rules_of(loading.pipeline, batch.columns, loading.span, batch.until, is_replay=replay)
         return Comparison(
             rules=rules.of_command() if batch.command is not None else rules,
             base=batch.command.base if batch.command is not None else None,

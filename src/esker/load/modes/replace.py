@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from esker.engine.iceberg.commit import Attempt
 from esker.errors import PartitionsMixed
-from esker.load.batch import Batch, Loading, StagedRows, check_staged, stage_rows
+from esker.load.batch import Batch, Loading, StagedRows, stage_rows
 from esker.load.counts import RowCounts
 from esker.load.guards import Guards
 from esker.load.publish import Change, Made
@@ -22,10 +22,10 @@ class Replace:
     def stage(self, batch: Batch) -> Change:
         staged = stage_rows(self.loading, batch)
         of_partitions = self.loading.pipeline.mode == "replace_partitions"
-        change = Replacement(staged, of_partitions, batch.guards)
+        change = Replacement(staged, self.loading, batch.slice, of_partitions, batch.guards)
         # Once before anything else is done, and then against the table of each attempt.
         attempt = Attempt(self.loading.engine, self.loading.table)
-        check_staged(self.loading, staged, lambda: change.check(attempt))
+        staged.check(self.loading, lambda: change.check(attempt))
         return change
 
 
@@ -40,18 +40,21 @@ class Replacement(StagedRows):
         """Raise Held when the table must not be replaced unseen."""
         is_guarded = self.guards.pipeline.guard.max_delete is not None
         lost = attempt.files.rows - self.files.rows if is_guarded and not self.of_partitions else 0
-        self.guards.check(self.files.rows, max(lost, 0), lambda: attempt.files.rows)
+        self.guards.check(self.files.rows, max(lost, 0), lambda: attempt.files.rows, self.staged.tally)
 
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         self.check(attempt)
-        if not self.files.rows and (self.of_partitions or not attempt.files.data):
-            return self.counts
+        is_nothing = not self.files.rows and self.staged.rejected is None
+        if is_nothing and (self.of_partitions or not attempt.files.data):
+            return RowCounts()
         if self.of_partitions and any(file.spec_id != attempt.spec_id for file in attempt.files.data):
             # Rows of the same partition lie in files of another partitioning: they would stay.
             raise PartitionsMixed(str(self.files.table))
-        return Made(self._commit, self.counts, self.files.bytes)
+        return self.made(self._commit, changeset)
 
     def _commit(self, attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:
+        if self.of_partitions and not self.files.rows:
+            return attempt.touch(summary)
         if self.of_partitions:
             return attempt.replace_partitions(self.files, summary)
         return attempt.replace(self.files, summary)

@@ -11,9 +11,6 @@ from esker.project.types import Column
 Severity = Literal["error", "warning"]
 """Rows that break a rule of severity error go to the quarantine; warnings are counted."""
 
-ROW_VALUE = "{value}"
-"""Stands for the value in the condition of a rule."""
-
 
 @dataclass(frozen=True)
 class Bound:
@@ -96,7 +93,9 @@ class RowRule:
     why: str
     """What is wrong with the value, in words: `is less than 0`."""
     column: str | None = None
-    """The column, or the path of a field, whose value is shown."""
+    """The column, or the path of a field, that it is about."""
+    shown: str | None = None
+    """SQL for the value that is shown to people."""
     severity: Severity = "error"
     limits: Limits = field(default_factory=Limits)
     bound: Bound | None = None

@@ -193,6 +193,7 @@ class RuleReader:
                 condition=outer.every(lambda value: condition.replace("{value}", value), sees_null),
                 why=why,
                 column=name,
+                shown=outer.shown,
                 file=self.document.file,
                 line=mark.line if mark else None,
                 **({"limits": Options(self.document, self._property_of(path)).limits()} | facts),
@@ -320,6 +321,7 @@ class RuleReader:
                 condition=condition,
                 why=str(reason or declared.get("description") or f"breaks {condition}"),
                 column=name,
+                shown=(_Column(name) if isinstance(around, _Plain) else around).shown if name else None,
                 severity=severity,
                 limits=limits,
                 file=self.document.file,
@@ -440,6 +442,9 @@ def _check_bounds(place: KeyPath, options: dict[str, Any]) -> None:
 class _Around:
     """Where a value stands: how a condition on it becomes one on the row."""
 
+    shown: str
+    """SQL for what is shown of it: the value, or the list that it stands in."""
+
     def every(self, test: Callable[[str], str], sees_null: bool) -> str:
         raise NotImplementedError
 
@@ -449,11 +454,13 @@ class _Plain(_Around):
 
 
 class _Column(_Around):
+    """A column of the table."""
+
     def __init__(self, name: str) -> None:
-        self.sql = quoted(name)
+        self.shown = quoted(name)
 
     def every(self, test: Callable[[str], str], sees_null: bool) -> str:
-        return test(self.sql)
+        return test(self.shown)
 
 
 class _Field(_Around):
@@ -461,6 +468,7 @@ class _Field(_Around):
 
     def __init__(self, struct: _Around, name: str) -> None:
         self.struct, self.name = struct, name
+        self.shown = struct.shown if _depth(struct) else f"{struct.shown}.{quoted(name)}"
 
     def every(self, test: Callable[[str], str], sees_null: bool) -> str:
         def inside(value: str) -> str:
@@ -474,7 +482,7 @@ class _Element(_Around):
     """The elements of a list."""
 
     def __init__(self, array: _Around) -> None:
-        self.array = array
+        self.array, self.shown = array, array.shown
         self.variable = f"e{1 + _depth(array)}"
 
     def every(self, test: Callable[[str], str], sees_null: bool) -> str:

@@ -26,7 +26,7 @@ from esker.sources.files.csv_quotes import check_quotes
 from esker.sources.files.formats import filled, locations, text_weight, union
 from esker.sources.files.lines import read_lines, refuse_lines
 from esker.sources.files.listing import FoundFile
-from esker.sources.source import MALFORMED, ORIGIN, Sent, Weight
+from esker.sources.source import MALFORMED, ORIGIN, RECORD, Sent, Weight
 
 # Stands for a value that is not there. Spark compares it with values too, so it must never be one.
 _NO_VALUE = "\0esker: no value\0"
@@ -75,7 +75,9 @@ class CsvFormat:
         for file, header in self._headers(files).items():
             groups[header].append(file)
         if not groups:
-            fields = [StructField(name, StringType()) for name in (*self._names(files), MALFORMED, ORIGIN)]
+            fields = [
+                StructField(name, StringType()) for name in (*self._names(files), MALFORMED, RECORD, ORIGIN)
+            ]
             return self.spark.createDataFrame([], StructType(fields))
         return union([self._read_group(header, group) for header, group in groups.items()])
 
@@ -90,7 +92,8 @@ class CsvFormat:
         )
         named = [self._value(f"c{index}").alias(name) for index, name in enumerate(header.names)]
         path = frame.metadataColumn("_metadata").getField("file_path")
-        return frame.select(*named, self._malformed(header).alias(MALFORMED), path.alias(ORIGIN))
+        told = self._malformed(header).alias(MALFORMED)
+        return frame.select(*named, told, F.col(MALFORMED).alias(RECORD), path.alias(ORIGIN))
 
     def _options(self, header: Header) -> dict[str, str]:
         options = {

@@ -12,12 +12,22 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from esker.errors import ColumnRefused, SourceMalformed
 from esker.project.sources import FilesSource
-from esker.project.types import Array, Column, Map, Plain, Struct, Type, columns_as_json, columns_from_json
+from esker.project.types import (
+    Array,
+    Column,
+    Map,
+    Plain,
+    Struct,
+    Type,
+    columns_as_json,
+    columns_from_json,
+    quoted,
+)
 from esker.sources.files.formats import filled, locations, text_weight
 from esker.sources.files.jsonl_lines import FLAWS, flaw_of, is_read
 from esker.sources.files.lines import named, read_lines, refuse_lines
 from esker.sources.files.listing import FoundFile
-from esker.sources.source import MALFORMED, ORIGIN, Sent, Weight
+from esker.sources.source import MALFORMED, ORIGIN, RECORD, Sent, Weight
 
 _SHOWN_CHARACTERS = 200
 
@@ -58,11 +68,12 @@ class JsonLinesFormat:
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
         # Values are read as they stand in the file, and parsed by our own checks: Spark would round
         # decimals and take whole numbers for seconds since 1970.
-        wanted = StructType.fromJson(columns_as_json(_as_text(columns)))
+        wanted = StructType.fromJson(columns_as_json(as_text(columns)))
         fields = [StructField(field.name, field.dataType) for field in wanted.fields]
         schema = StructType([*fields, StructField(MALFORMED, StringType())])
         if not filled(files):
-            return self.spark.createDataFrame([], schema.add(ORIGIN, StringType()))
+            beside = (StructField(name, StringType()) for name in (RECORD, ORIGIN))
+            return self.spark.createDataFrame([], StructType([*schema, *beside]))
         frame = (
             self.spark.read.format("json")
             .schema(schema)
@@ -75,7 +86,10 @@ class JsonLinesFormat:
         shown = F.substring(F.col(MALFORMED), 1, _SHOWN_CHARACTERS)
         told = F.concat(F.lit("is no JSON object on one line, or none with the table's columns: "), shown)
         path = frame.metadataColumn("_metadata").getField("file_path")
-        return frame.withColumn(MALFORMED, told).select("*", path.alias(ORIGIN))
+        values = [F.col(quoted(field.name)) for field in fields]
+        return frame.select(
+            *values, told.alias(MALFORMED), F.col(MALFORMED).alias(RECORD), path.alias(ORIGIN)
+        )
 
     def _check_objects(self, files: Sequence[FoundFile]) -> None:
         """Refuse files without a single object, such as one that is written over many lines."""
@@ -124,16 +138,16 @@ def _fields(kind: Type) -> tuple[Column, ...]:
     return ()
 
 
-def _as_text(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    return tuple(Column(column.name, _type_as_text(column.type)) for column in columns)
+def as_text(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple(Column(column.name, _typeas_text(column.type)) for column in columns)
 
 
-def _type_as_text(kind: Type) -> Type:
+def _typeas_text(kind: Type) -> Type:
     match kind:
         case Struct(fields):
-            return Struct(_as_text(fields))
+            return Struct(as_text(fields))
         case Array(element):
-            return Array(_type_as_text(element))
+            return Array(_typeas_text(element))
         case Map(key, value):
-            return Map(_type_as_text(key), _type_as_text(value))
+            return Map(_typeas_text(key), _typeas_text(value))
     return Plain("string")

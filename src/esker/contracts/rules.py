@@ -1,0 +1,183 @@
+"""Row rules of a contract as Spark expressions: one pass over the rows, however many rules there are.
+
+Each rule is a bit of a number that a row carries: 0 for a row that keeps to all. What is wrong in words
+is only put together for rows that are bad.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.project.contract.model import Bound, Contract, Limits, RowRule, Severity
+
+BROKEN = "_esker_broken"
+"""Columns of a checked frame: which rules a row breaks, as bits, `_esker_broken0` first."""
+MALFORMED_RULE, TYPE_RULE, REQUIRED_RULE = "malformed", "type", "required"
+_BITS = 62
+SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class CheckedRule:
+    """A rule as the checks see it: its name, and what happens to rows that break it."""
+
+    name: str
+    severity: Severity = "error"
+    limits: Limits = field(default_factory=Limits)
+    bound: Bound | None = None
+
+    @property
+    def rejects(self) -> bool:
+        """Rows that break it go to the quarantine."""
+        return self.severity == "error" and self.bound is None
+
+    def is_exceeded(self, count: int, rows: int) -> bool:
+        """Tell whether other numbers of rows may break it than these of so many."""
+        return self.severity == "error" and self.bound is not None and not self.bound.admits(count, rows)
+
+
+class Related(Protocol):
+    """A rule that looks at more than one row."""
+
+    @property
+    def rule(self) -> CheckedRule:
+        """Its name, and what happens to rows that break it."""
+
+    @property
+    def flag(self) -> str:
+        """The column by which `mark` tells which rows break it."""
+
+    def mark(self, rows: DataFrame, arrival: tuple[str, ...]) -> DataFrame:
+        """Return the rows with the flag beside them. `arrival` are columns that tell which came first."""
+
+    def told(self) -> Expression:
+        """Return what is wrong with a row that breaks it, in words."""
+
+
+_BUILT_IN = tuple(CheckedRule(name) for name in (MALFORMED_RULE, TYPE_RULE, REQUIRED_RULE))
+
+
+@dataclass(frozen=True)
+class RowRules:
+    """The rules that rows of a pipeline are checked by, in the order of their bits."""
+
+    conditions: tuple[RowRule, ...] = ()
+    related: tuple[Related, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    """Of all rows that go to the quarantine."""
+
+    @classmethod
+    def of(cls, contract: Contract | None, related: tuple[Related, ...] = ()) -> RowRules:
+        if contract is None:
+            return cls()
+        conditions = tuple(rule for rule in contract.rules if isinstance(rule, RowRule))
+        return cls(conditions, related, contract.limits)
+
+    @property
+    def is_empty(self) -> bool:
+        """There are none but those that every row is checked by."""
+        return not self.conditions and not self.related
+
+    @property
+    def all(self) -> tuple[CheckedRule, ...]:
+        own = (CheckedRule(r.name, r.severity, r.limits, r.bound) for r in self.conditions)
+        return (*_BUILT_IN, *own, *(related.rule for related in self.related))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that hold the bits."""
+        return tuple(f"{BROKEN}{index}" for index in range(-(-len(self.all) // _BITS)))
+
+    def broken(self, built_in: Sequence[Expression]) -> list[Expression]:
+        """Return the columns with the bits; `built_in` tells which of the built-in checks a row breaks."""
+        tests = [*built_in, *(_is_broken(rule) for rule in self.conditions)]
+        tests += [F.coalesce(F.col(related.flag), F.lit(False)) for related in self.related]
+        found = []
+        for index, name in enumerate(self.columns):
+            bits = F.lit(0).cast("bigint")
+            for bit, test in enumerate(tests[index * _BITS : (index + 1) * _BITS]):
+                bits = bits.bitwiseOR(
+                    F.when(test, F.lit(1 << bit).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
+                )
+            found.append(bits.alias(name))
+        return found
+
+    def is_rejected(self) -> Expression:
+        """Return whether a row breaks a rule that sends it to the quarantine."""
+        found = F.lit(False)
+        for index, name in enumerate(self.columns):
+            part = self.all[index * _BITS : (index + 1) * _BITS]
+            bits = sum(1 << bit for bit, rule in enumerate(part) if rule.rejects)
+            found = found | (F.col(name).bitwiseAND(F.lit(bits).cast("bigint")) != 0)
+        return found
+
+    def names(self) -> Expression:
+        """Return the names of the rules that a bad row breaks."""
+        named = (
+            F.when(is_broken, F.lit(rule.name))
+            for rule, is_broken in zip(self.all, self._bits(), strict=True)
+            if rule.rejects
+        )
+        return F.array_compact(F.array(*named))
+
+    def reasons(self) -> list[Expression]:
+        """Return what is wrong with a row, in words, for each of the contract's rules; null for none."""
+        broken = list(self._bits())[len(_BUILT_IN) :]
+        told = [*map(_told, self.conditions), *(related.told() for related in self.related)]
+        rules = self.all[len(_BUILT_IN) :]
+        return [
+            F.when(is_broken, why)
+            for rule, why, is_broken in zip(rules, told, broken, strict=True)
+            if rule.rejects
+        ]
+
+    def counts(self) -> dict[str, Expression]:
+        """Return for each rule an aggregate that counts the rows which break it."""
+        return {
+            rule.name: F.count(F.when(is_broken, 1))
+            for rule, is_broken in zip(self.all, self._bits(), strict=True)
+        }
+
+    def tally(self, bits: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
+        """Count the rows that break each rule, given the bits of all rows."""
+        counted = dict.fromkeys((rule.name for rule in self.all), 0)
+        for index, name in enumerate(self.columns):
+            for value in bits[name]:
+                while value:
+                    low = value & -value
+                    counted[self.all[index * _BITS + low.bit_length() - 1].name] += 1
+                    value ^= low  # noqa: PLW2901
+        return counted
+
+    def _bits(self) -> Iterator[Expression]:
+        for index, name in enumerate(self.columns):
+            for bit in range(min(_BITS, len(self.all) - index * _BITS)):
+                yield F.col(name).bitwiseAND(F.lit(1 << bit).cast("bigint")) != 0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many rows of a batch break which rule."""
+
+    rows: int = 0
+    rejected: int = 0
+    """Rows that go to the quarantine for it."""
+    broken: Mapping[str, int] = field(default_factory=dict)
+
+
+def _is_broken(rule: RowRule) -> Expression:
+    return F.expr(f"coalesce(NOT ({rule.condition}), false)")
+
+
+def _told(rule: RowRule) -> Expression:
+    if rule.shown is None:
+        return F.lit(rule.why)
+    shown = F.substring(F.expr(rule.shown).cast("string"), 1, SHOWN_CHARACTERS)
+    told = F.concat(F.lit(f'column "{rule.column}": "'), shown, F.lit(f'" {rule.why}'))
+    return F.coalesce(told, F.lit(f'column "{rule.column}" {rule.why}'))

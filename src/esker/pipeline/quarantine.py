@@ -1,0 +1,177 @@
+"""Rows in quarantine: look at them, load them again, or leave them for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.engine.failures import explained
+from esker.engine.iceberg.table import TableId, find_table, load
+from esker.engine.session import Engine
+from esker.errors import NotInQuarantine, PipelineBusy, ReplayUnsuitable
+from esker.events import Listener, silent
+from esker.ledger.leases import LeaseTaken, held
+from esker.ledger.quarantine import DISCARDED, REPLAYED, open_rows, resolutions
+from esker.ledger.run_id import new_run_id
+from esker.ledger.state import State
+from esker.pipeline.plan import open_reader
+from esker.pipeline.resolve import resolve
+from esker.pipeline.result import RunResult
+from esker.pipeline.run import Start, run_pipeline
+from esker.pipeline.show import as_mapping
+from esker.pipeline.tables import quarantine_of, table_of
+from esker.project import Project
+from esker.project.reserved import is_own
+from esker.sources.quarantined import QuarantinedRows
+
+_REPLAYABLE = ("append", "upsert", "insert_only", "sync", "scd2")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which rows of a quarantine are meant. Nothing chosen means all that wait."""
+
+    rule: str | None = None
+    changeset: int | None = None
+    ids: Sequence[str] = field(default_factory=tuple)
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        if self.rule is not None:
+            rows = rows.where(F.array_contains("rules", self.rule))
+        if self.changeset is not None:
+            rows = rows.where(F.col("changeset") == self.changeset)
+        if self.ids:
+            rows = rows.where(_id().isin(list(self.ids)))
+        return rows
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Rows of one table that wait, by the rules that they break."""
+
+    table: str
+    pipeline: str
+    rules: tuple[str, ...]
+    rows: int
+    first_at: datetime
+    last_at: datetime
+    example: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "pipeline": self.pipeline,
+            "rules": list(self.rules),
+            "rows": self.rows,
+            "first_at": self.first_at.isoformat(),
+            "last_at": self.last_at.isoformat(),
+            "example": self.example,
+        }
+
+
+def list_waiting(engine: Engine, pipelines: Sequence[str]) -> list[Waiting]:
+    """Return what waits in the quarantines of these pipelines."""
+    found = []
+    for name in pipelines:
+        table = table_of(engine.project, engine.project.pipeline(name))
+        rows = _open(engine, table, name)
+        if rows is None:
+            continue
+        with explained(f'cannot read the quarantine of "{table}"', engine.log):
+            groups = (
+                rows.groupBy("rules")
+                .agg(
+                    F.count(F.lit(1)).alias("rows"),
+                    F.min("quarantined_at").alias("first"),
+                    F.max("quarantined_at").alias("last"),
+                    F.min("reason").alias("example"),
+                )
+                .orderBy(F.desc("rows"), "rules")
+                .collect()
+            )
+        found += [
+            Waiting(str(table), name, tuple(g["rules"]), g["rows"], g["first"], g["last"], g["example"])
+            for g in groups
+        ]
+    return found
+
+
+def show_waiting(engine: Engine, name: str, choice: Choice, limit: int) -> list[Mapping[str, Any]]:
+    """Return rows that wait, newest first: id, rules, reason, payload, where and when."""
+    rows = _open(engine, table_of(engine.project, engine.project.pipeline(name)), name)
+    if rows is None:
+        return []
+    shown = choice.of(rows).orderBy(F.desc("changeset"), "row").limit(limit)
+    with explained("cannot read the quarantine", engine.log):
+        found = shown.select(
+            _id().alias("id"), "rules", "reason", "payload", "origin", "run", "quarantined_at"
+        ).collect()
+    return [as_mapping(row) for row in found]
+
+
+def replay(
+    project: Project, start: Start, state: State, name: str, choice: Choice, listen: Listener = silent
+) -> RunResult:
+    """Check rows that wait with today's contract and load them. Those that are still bad go on waiting.
+
+    Errors are in the result, as of a run. Raises ReplayUnsuitable or NotInQuarantine.
+    """
+    pipeline = project.pipeline(name)
+    if pipeline.mode not in _REPLAYABLE:
+        raise ReplayUnsuitable(name, pipeline.mode)
+    engine = start()
+    table = table_of(project, pipeline)
+    rows = _chosen(engine, table, name, choice)
+    present = load(engine, table)
+    # A record that could not be parsed has no columns: only the source itself can send it again.
+    readable = rows.where(F.col("payload").startswith("{") & F.try_parse_json("payload").isNotNull())
+    count = readable.count()
+    if not count:
+        raise NotInQuarantine(name, "None of the rows can be read: they could not be parsed in the source.")
+    columns = tuple(column for column in present.columns if not is_own(column.name))
+    source = QuarantinedRows(open_reader(engine, name).fingerprint, readable, count, columns)
+    resolved = resolutions(readable, REPLAYED)
+    return run_pipeline(project, start, state, name, listen, source, resolved=resolved)
+
+
+def discard(project: Project, start: Start, state: State, name: str, choice: Choice) -> int:
+    """Leave rows that wait for good; return how many. Raises NotInQuarantine or PipelineBusy."""
+    table = table_of(project, project.pipeline(name))
+    try:
+        with held(state, f"{project.state_key}/{name}"):
+            engine = start()
+            rows = _chosen(engine, table, name, choice)
+            count = rows.count()
+            resolve(engine, name, table, resolutions(rows, DISCARDED), new_run_id())
+            return count
+    except LeaseTaken as taken:
+        raise PipelineBusy(name, taken.holder) from None
+
+
+def _open(engine: Engine, table: TableId, name: str) -> DataFrame | None:
+    """Return the rows of a pipeline that wait, at the newest snapshot of the quarantine."""
+    engine.open_catalog(table.catalog)
+    quarantine = quarantine_of(engine.project, table)
+    present = find_table(engine, quarantine)
+    if present is None or present.snapshot is None:
+        return None
+    # At one snapshot: rows that a replay puts there are not those that it was asked for.
+    reader = engine.spark.read.option("versionAsOf", str(present.snapshot.id))
+    return open_rows(reader.table(quarantine.sql)).where(F.col("pipeline") == name)
+
+
+def _chosen(engine: Engine, table: TableId, name: str, choice: Choice) -> DataFrame:
+    waiting = _open(engine, table, name)
+    rows = choice.of(waiting) if waiting is not None else None
+    if rows is None or rows.isEmpty():
+        raise NotInQuarantine(name, "No row of it waits, or none that was chosen.")
+    return rows
+
+
+def _id() -> Any:
+    return F.concat_ws("-", "changeset", "row")

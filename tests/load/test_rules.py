@@ -1,0 +1,262 @@
+"""Rows that break rules of the contract go to the quarantine, in every mode; the others are loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from textwrap import dedent
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from esker.errors import BadRows, ColumnsFrozen, Held, RulesBroken, TypeConflict
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+MakeFolder = Callable[..., Folder]
+
+CONTRACT = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: sales
+version: 1.0.0
+status: active
+schema:
+  - name: sales
+    properties:
+      - {name: id, logicalType: integer, required: true}
+      - name: amount
+        logicalType: number
+        physicalType: decimal(12,2)
+        logicalTypeOptions: {minimum: 0, maximum: 1000}
+      - name: country
+        logicalType: string
+        required: true
+        logicalTypeOptions: {pattern: "^[A-Z]{2}$"}
+        quality:
+          - {metric: invalidValues, mustBe: 0, severity: warning, name: known, arguments: {validValues: [DE]}}
+"""
+HEADER = ["id", "amount", "country"]
+GOOD = [(1, "5.00", "DE"), (2, "", "FR"), (3, "7.25", "IT")]
+BAD: list[tuple[Any, ...]] = [(4, "-1", "de"), (5, "12.345", "DE"), (6, "1", "")]
+
+
+def project(make_folder: MakeFolder, contract: str = CONTRACT, more: str = "", **keys: Any) -> Folder:
+    folder = make_folder(
+        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
+    )
+    folder.write("contracts/sales.odcs.yaml", contract + dedent(more))
+    return folder
+
+
+def quarantined(folder: Folder) -> list[tuple[list[str], str, dict[str, Any]]]:
+    rows = folder.rows("shop.sales__quarantine", "row", "rules", "reason", "payload")
+    return sorted(((rules, reason, json.loads(payload)) for _, rules, reason, payload in rows), key=repr)
+
+
+EXPECTED = [
+    (
+        ["amount.minimum", "country.pattern"],
+        'column "amount": "-1.00" is less than 0; column "country": "de" does not match ^[A-Z]{2}$',
+        {"id": "4", "amount": "-1", "country": "de"},
+    ),
+    (
+        ["required"],
+        'column "country" is required and has no value',
+        {"id": "6", "amount": "1", "country": None},
+    ),
+    (
+        ["type"],
+        'column "amount": "12.345" is no decimal(12,2)',
+        {"id": "5", "amount": "12.345", "country": "DE"},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("mode", "lane"),
+    [
+        ("append", None),
+        ("replace", None),
+        ("upsert", "small"),
+        ("upsert", "large"),
+        ("insert_only", "small"),
+        ("insert_only", "large"),
+        ("delete_insert", "small"),
+        ("delete_insert", "large"),
+        ("sync", "small"),
+        ("sync", "large"),
+        ("scd2", "small"),
+        ("scd2", "large"),
+    ],
+)
+def test_every_mode(make_folder: MakeFolder, mode: str, lane: str | None) -> None:
+    """Read is the sum of all other counts, and each bad row is told with all that is wrong with it."""
+    keys: dict[str, Any] = {"key": ["id"], "lane": lane, "changes": "off"} if lane else {}
+    folder = project(make_folder, mode=mode, **keys)
+    folder.write_csv("landing/a.csv", HEADER, [*GOOD, *BAD])
+    result = folder.run()
+    assert (result.rows.read, result.rows.inserted, result.rows.quarantined) == (6, 3, 3)
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == [1, 2, 3]
+    assert quarantined(folder) == EXPECTED
+    assert folder.run().rows.read == 0
+    assert len(quarantined(folder)) == 3
+
+
+def test_partitions_that_are_swapped(make_folder: MakeFolder) -> None:
+    contract = CONTRACT.replace("name: country\n", "name: country\n        partitioned: true\n")
+    folder = project(make_folder, contract, mode="replace_partitions")
+    folder.write_csv("landing/a.csv", HEADER, [*GOOD, *BAD])
+    assert folder.run().rows.quarantined == 3
+    folder.write_csv("landing/b.csv", HEADER, [(9, "1", "FR"), (8, "-1", "DE")])
+    result = folder.run()
+    assert (result.rows.inserted, result.rows.quarantined) == (1, 1)
+    assert folder.rows("shop.sales", "id") == [(1,), (3,), (9,)]
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_keys_of_bad_rows_are_not_missing(make_folder: MakeFolder, lane: str) -> None:
+    """A complete snapshot has the key, though in a row that cannot be loaded: it is no delete."""
+    folder = project(make_folder, mode="sync", key=["id"], lane=lane, guard={"max_delete": "100%"})
+    folder.write_csv("landing/a.csv", HEADER, [(1, "1", "DE"), (2, "2", "DE"), (3, "3", "DE")])
+    folder.run()
+    folder.write_csv("landing/a.csv", HEADER, [(1, "1", "DE"), (2, "-2", "DE")])
+    result = folder.run()
+    assert (result.rows.unchanged, result.rows.quarantined, result.rows.missing) == (1, 1, 1)
+    assert folder.rows("shop.sales", "id", "amount", "deleted") == [
+        (1, pytest.approx(1), False),
+        (2, pytest.approx(2), False),
+        (3, pytest.approx(3), True),
+    ]
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_deletes_need_only_a_key(make_folder: MakeFolder, lane: str) -> None:
+    folder = project(
+        make_folder, mode="upsert", key=["id"], lane=lane, deletes="hard", delete_when="amount < 0"
+    )
+    folder.write_csv("landing/a.csv", HEADER, [(1, "1", "DE"), (2, "2", "DE")])
+    folder.run()
+    folder.write_csv("landing/b.csv", HEADER, [(1, "-1", "")])
+    result = folder.run()
+    assert (result.rows.deleted, result.rows.quarantined) == (1, 0)
+
+
+def test_rows_that_are_handed_over(make_folder: MakeFolder) -> None:
+    """As Arrow, in both lanes; payloads are what was handed over."""
+    rows = pa.table({"id": [1, 2], "amount": [5.0, -1.0], "country": ["DE", "DE"]})
+    for lane in ("small", "large"):
+        folder = project(make_folder, mode="upsert", key=["id"], lane=lane)
+        folder.document["pipelines"]["sales"]["table"] = f"shop.{lane}"
+        folder.save()
+        project_ = folder.open()
+        with pytest.raises(TypeConflict):
+            project_.load("sales", rows)  # a double does not become a decimal unseen
+        exact = rows.set_column(1, "amount", rows.column("amount").cast(pa.decimal128(12, 2)))
+        result = project_.load("sales", exact)
+        assert (result.rows.inserted, result.rows.quarantined) == (1, 1)
+        [(payload,)] = folder.rows(f"shop.{lane}__quarantine", "payload")
+        assert json.loads(payload) == {"id": 2, "amount": -1.00, "country": "DE"}
+
+
+def test_a_record_that_cannot_be_parsed(make_folder: MakeFolder) -> None:
+    folder = make_folder(
+        pipelines={
+            "sales": Folder.files_pipeline("landing/*.jsonl", "jsonl", contract="contracts/sales.odcs.yaml")
+        }
+    )
+    folder.write("contracts/sales.odcs.yaml", CONTRACT)
+    lines = [json.dumps({"id": number, "amount": 1, "country": "DE"}) for number in range(200)]
+    folder.write("landing/a.jsonl", "\n".join([*lines[:100], '{"id": 7, "amo', *lines[100:]]) + "\n")
+    result = folder.run()
+    assert (result.rows.inserted, result.rows.quarantined) == (200, 1)
+    [(rules, reason, payload)] = folder.rows("shop.sales__quarantine", "rules", "reason", "payload")
+    assert rules == ["malformed"]
+    assert "is no JSON object" in reason
+    assert payload == '{"id": 7, "amo'
+
+
+def test_nothing_but_bad_rows_is_held(make_folder: MakeFolder) -> None:
+    modes: dict[str, dict[str, Any]] = {"append": {}, "replace": {}, "upsert": {"key": ["id"]}}
+    for mode, keys in modes.items():
+        folder = project(make_folder, mode=mode, **keys)
+        folder.document["pipelines"]["sales"]["table"] = f"shop.{mode}"
+        folder.save()
+        folder.write_csv("landing/a.csv", HEADER, BAD)
+        with pytest.raises(Held, match="3 of its 3 rows would go to the quarantine: none would be loaded"):
+            folder.run()
+        assert folder.rows(f"shop.{mode}") == []
+        approved = folder.open().approve("sales")
+        assert approved.status == "succeeded"
+        assert (approved.rows.quarantined, approved.rows.inserted) == (3, 0)
+
+
+def test_limits(make_folder: MakeFolder) -> None:
+    """A share of bad rows at which a batch is held, and one at which the run fails."""
+    above = CONTRACT.replace(
+        "logicalTypeOptions: {minimum: 0, maximum: 1000}",
+        "logicalTypeOptions: {minimum: 0, maximum: 1000}\n"
+        "        customProperties: [{property: holdAbove, value: 1}, {property: failAbove, value: 50%}]",
+    )
+    folder = project(make_folder, above)
+    rows = [(number, number, "DE") for number in range(10)]
+    folder.write_csv("landing/a.csv", HEADER, [*rows, (10, "-1", "DE")])
+    assert folder.run().rows.quarantined == 1
+    folder.write_csv("landing/b.csv", HEADER, [*rows, (10, "-1", "DE"), (11, "-1", "DE")])
+    with pytest.raises(
+        Held, match=r'2 of its 12 rows break the rule "amount.minimum", and at most 1 rows may'
+    ):
+        folder.run()
+    assert folder.open().approve("sales").rows.quarantined == 2
+    folder.write_csv("landing/c.csv", HEADER, [(number, "-1", "DE") for number in range(3)])
+    with pytest.raises(RulesBroken, match=r'3 of 3 rows break the rule "amount.minimum"') as caught:
+        folder.run()
+    assert caught.value.exit_status == 3
+    assert len(folder.rows("shop.sales")) == 20
+
+
+def test_a_share_of_the_rows_may_break_a_rule(make_folder: MakeFolder) -> None:
+    """With a bound other than zero the rows are loaded, and the batch is held beyond it."""
+    more = """\
+              - {metric: nullValues, mustBeLessThan: 20, unit: percent, name: filled}
+    """
+    contract = CONTRACT.replace(
+        "required: true\n        logicalTypeOptions", "logicalTypeOptions"
+    ) + more.replace("    " * 3, " " * 8, 1)
+    folder = project(make_folder, contract)
+    folder.write_csv("landing/a.csv", HEADER, [*[(n, 1, "DE") for n in range(9)], (9, 1, "")])
+    assert folder.run().rows.inserted == 10
+    folder.write_csv("landing/b.csv", HEADER, [(1, 1, "DE"), (2, 1, "")])
+    with pytest.raises(
+        Held, match=r'1 of its 2 rows break the rule "filled", and their number must be less than 20 %'
+    ):
+        folder.run()
+
+
+def test_without_a_contract_bad_rows_fail_unless_told_otherwise(make_folder: MakeFolder) -> None:
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(columns={"id": "int"})})
+    folder.write_csv("landing/a.csv", ["id"], [(1,), ("x",)])
+    with pytest.raises(BadRows):
+        folder.run()
+    folder.change(bad_rows="quarantine")
+    assert folder.run().rows.quarantined == 1
+
+
+def test_with_a_contract_bad_rows_may_fail_the_run(make_folder: MakeFolder) -> None:
+    folder = project(make_folder, bad_rows="fail")
+    folder.write_csv("landing/a.csv", HEADER, [*GOOD, *BAD])
+    with pytest.raises(BadRows, match="3 of 6 rows") as caught:
+        folder.run()
+    assert "a.csv: column" in caught.value.reason
+
+
+def test_what_a_table_refuses_is_told_by_the_plan(make_folder: MakeFolder) -> None:
+    folder = project(make_folder)
+    folder.write_csv("landing/a.csv", [*HEADER, "extra"], [(1, 1, "DE", "x")])
+    with pytest.raises(ColumnsFrozen, match="extra"):
+        folder.run()
+    folder.change(evolution="discard_column")
+    assert folder.run().rows.inserted == 1
+    assert folder.open().table("shop.sales").columns == HEADER

@@ -1,0 +1,166 @@
+"""Rows in quarantine are looked at, loaded again with today's contract, or left for good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from esker.errors import NotInQuarantine, ReplayUnsuitable
+from esker.pipeline.quarantine import Choice
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+MakeFolder = Callable[..., Folder]
+
+CONTRACT = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: sales
+version: 1.0.0
+schema:
+  - name: sales
+    properties:
+      - {name: id, logicalType: integer, required: true}
+      - {name: amount, logicalType: number, physicalType: "decimal(12,2)", logicalTypeOptions: {minimum: 0}}
+      - {name: country, logicalType: string, logicalTypeOptions: {pattern: "^[A-Z]{2}$"}}
+"""
+HEADER = ["id", "amount", "country"]
+ROWS = [(1, "1.50", "DE"), (2, "-2.25", "DE"), (3, "-3", "FR"), (4, "4", "it"), ("x", "5", "DE")]
+
+
+def project(make_folder: MakeFolder, **keys: Any) -> Folder:
+    folder = make_folder(
+        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
+    )
+    folder.write("contracts/sales.odcs.yaml", CONTRACT)
+    folder.write_csv("landing/a.csv", HEADER, ROWS)
+    result = folder.run()
+    assert (result.rows.inserted, result.rows.quarantined) == (1, 4)
+    return folder
+
+
+def relax(folder: Folder) -> None:
+    """Let amounts be negative."""
+    text = (folder.path / "contracts/sales.odcs.yaml").read_text()
+    folder.write("contracts/sales.odcs.yaml", text.replace("{minimum: 0}", "{minimum: -100}"))
+
+
+def waiting(folder: Folder) -> dict[tuple[str, ...], int]:
+    return {each.rules: each.rows for each in folder.open().quarantined()}
+
+
+def test_what_waits(make_folder: MakeFolder) -> None:
+    folder = project(make_folder)
+    assert waiting(folder) == {
+        ("amount.minimum",): 2,
+        ("country.pattern",): 1,
+        ("type",): 1,
+    }
+    opened = folder.open()
+    rows = opened.show_quarantined("sales", Choice(rule="country.pattern"))
+    assert [(row["reason"], row["payload"]) for row in rows] == [
+        ('column "country": "it" does not match ^[A-Z]{2}$', '{"id":"4","amount":"4","country":"it"}')
+    ]
+    assert opened.show_quarantined("sales", Choice(ids=(rows[0]["id"],))) == rows
+    assert opened.show_quarantined("sales", Choice(changeset=7)) == []
+    assert len(opened.show_quarantined("sales", limit=2)) == 2
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"mode": "upsert", "key": ["id"], "lane": "small"},
+        {"mode": "upsert", "key": ["id"], "lane": "large"},
+    ],
+    ids=["append", "small", "large"],
+)
+def test_replay(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
+    """What is good by now is loaded, once; what is not waits on, with what is wrong today."""
+    folder = project(make_folder, **keys)
+    relax(folder)
+    result = folder.open().replay("sales")
+    assert result.status == "succeeded", result.error
+    assert (result.rows.read, result.rows.inserted, result.rows.quarantined) == (4, 2, 2)
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == [1, 2, 3]
+    assert waiting(folder) == {("country.pattern",): 1, ("type",): 1}
+    again = folder.open().replay("sales", Choice(rule="country.pattern"))
+    assert (again.rows.inserted, again.rows.quarantined) == (0, 1)
+    assert sum(waiting(folder).values()) == 2
+    assert len(folder.rows("shop.sales", "id")) == 3
+    assert folder.run().rows.read == 0  # the position of the source has not moved
+
+
+def test_some_rows_are_chosen(make_folder: MakeFolder) -> None:
+    folder = project(make_folder)
+    relax(folder)
+    [first, _] = folder.open().show_quarantined("sales", Choice(rule="amount.minimum"))
+    assert folder.open().replay("sales", Choice(ids=(first["id"],))).rows.inserted == 1
+    assert waiting(folder)[("amount.minimum",)] == 1
+
+
+def test_discard(make_folder: MakeFolder) -> None:
+    """Rows that are left for good stay in the quarantine, and no longer wait."""
+    folder = project(make_folder)
+    assert folder.open().discard("sales", Choice(rule="amount.minimum")) == 2
+    assert waiting(folder) == {("country.pattern",): 1, ("type",): 1}
+    kept = folder.open().table("shop.sales__quarantine")
+    assert kept.where("resolution IS NULL").count() == 4
+    assert kept.where("resolution = 'discarded'").count() == 2
+    with pytest.raises(NotInQuarantine):
+        folder.open().discard("sales", Choice(rule="amount.minimum"))
+    assert folder.open().discard("sales") == 2
+    with pytest.raises(NotInQuarantine):
+        folder.open().replay("sales")
+    assert folder.rows("shop.sales", "id") == [(1,)]
+    folder.write_csv("landing/b.csv", HEADER, [(9, 1, "DE")])
+    assert folder.run().rows.inserted == 1
+
+
+def test_stored_rows_win(make_folder: MakeFolder) -> None:
+    """A row that was corrected in the source meanwhile is not overwritten by the old one."""
+    folder = project(make_folder, mode="upsert", key=["id"])
+    folder.write_csv("landing/b.csv", HEADER, [(2, "20", "DE")])
+    folder.run()
+    relax(folder)
+    result = folder.open().replay("sales", Choice(rule="amount.minimum"))
+    assert (result.rows.inserted, result.rows.ignored) == (1, 1)
+    assert [int(row[1]) for row in folder.rows("shop.sales", "id", "amount")] == [1, 20, -3]
+    assert ("amount.minimum",) not in waiting(folder)
+
+
+def test_modes_that_swap_rows(make_folder: MakeFolder) -> None:
+    folder = project(make_folder, mode="replace")
+    with pytest.raises(ReplayUnsuitable):
+        folder.open().replay("sales")
+    assert folder.open().discard("sales") == 4
+
+
+def test_nothing_waits(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    assert folder.open().quarantined() == []
+    assert folder.open().show_quarantined("sales") == []
+    with pytest.raises(NotInQuarantine):
+        folder.open().replay("sales")
+
+
+def test_records_that_could_not_be_parsed_wait(make_folder: MakeFolder) -> None:
+    """They have no columns to load; those beside them are loaded."""
+    folder = make_folder(
+        pipelines={
+            "sales": Folder.files_pipeline("landing/*.jsonl", "jsonl", contract="contracts/sales.odcs.yaml")
+        }
+    )
+    folder.write("contracts/sales.odcs.yaml", CONTRACT)
+    lines = ['{"id": 1, "amount": 1}', '{"id": 2, "amo', '{"id": 3, "amount": -1}']
+    folder.write("landing/a.jsonl", "\n".join(lines) + "\n")
+    folder.run()
+    relax(folder)
+    assert folder.open().replay("sales").rows.inserted == 1
+    assert waiting(folder) == {("malformed",): 1}
+    with pytest.raises(NotInQuarantine, match="no such rows") as caught:
+        folder.open().replay("sales")
+    assert "could not be parsed" in caught.value.reason
