@@ -59,7 +59,7 @@ def _present(path: Path) -> str | None:
 def commands_page() -> str:
     """Return the page of every verb of the command line."""
     group: Any = typer.main.get_command(app)
-    names = list(group.commands)
+    verbs = dict(_verbs(group))
     lines = [
         "# Commands",
         "",
@@ -71,12 +71,24 @@ def commands_page() -> str:
         "they print one JSON document on standard output instead, also when they fail. There are no moving "
         "lines and no colours when the output is not a terminal, and no colours when `NO_COLOR` is set.",
         "",
-        *(f"- [`esker {name}`](#esker-{name}): {_sentence(group.commands[name].help)}" for name in names),
+        *(
+            f"- [`esker {name}`](#esker-{name.replace(' ', '-')}): {_sentence(verb.help)}"
+            for name, verb in verbs.items()
+        ),
     ]
-    for name in names:
-        lines += ["", *_command(name, group.commands[name])]
+    for name, verb in verbs.items():
+        lines += ["", *_command(name, verb)]
     lines += ["", "## Exit statuses", "", *_exit_statuses(group.epilog)]
     return _page(lines)
+
+
+def _verbs(group: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every command with its name; those of a group with the group's name in front."""
+    for name, command in group.commands.items():
+        if inner := getattr(command, "commands", None):
+            yield from ((f"{name} {verb}", each) for verb, each in inner.items())
+        else:
+            yield name, command
 
 
 def _command(name: str, command: Any) -> list[str]:

@@ -16,10 +16,13 @@ def positions(attempt: Attempt, places: DataFrame, file: str, position: str) -> 
     Raises SwapFailed when a file is not of the snapshot that the attempt compares with.
     """
     files = {entry.path: entry for entry in attempt.files.data}
-    grouped = places.groupBy(F.col(file).alias("file")).agg(F.collect_list(position).alias("positions"))
-    found = {}
+    # In parts: all positions of a large file at once would be a list of millions.
+    part = F.shiftright(F.col(position), 16)
+    grouped = places.groupBy(F.col(file).alias("file"), part).agg(F.collect_list(position).alias("positions"))
+    found: dict[FileEntry, BitMap64] = {}
     for row in grouped.toLocalIterator():
-        if row["file"] not in files:
+        entry = files.get(row["file"])
+        if entry is None:
             raise SwapFailed("CommitFailedException", "the table moved while it was read")
-        found[files[row["file"]]] = BitMap64(row["positions"])
+        found.setdefault(entry, BitMap64()).update(row["positions"])
     return found

@@ -95,15 +95,9 @@ def _write_positions(
         if taken := _to_take_in(files, partition):
             gone = _with_those_of(taken, files, gone)
             removed += [_stored(delete, table, jvm) for delete in taken]
-        paths: list[pa.Array] = []
-        positions: list[pa.Array] = []
-        for path in sorted(gone):
-            found = pa.array(gone[path], pa.int64())
-            positions.append(found)
-            paths.append(pa.repeat(pa.scalar(path), len(found)))
-        content = pa.table([pa.concat_arrays(paths), pa.concat_arrays(positions)], schema=_COLUMNS)
+        content = _listed(gone)
         location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.parquet")
-        written, footer = write_parquet(files.store, location, content, "zstd")
+        written, footer = write_parquet(files.store, location, content, "zstd", is_plain=True)
         added.append(
             _delete_file(
                 table,
@@ -118,6 +112,21 @@ def _write_positions(
         size += written
     rows = sum(len(positions) for positions in doomed.values())
     return StagedDeletes(rows, size, tuple(added), tuple(removed))
+
+
+def _listed(gone: Mapping[str, BitMap64]) -> pa.Table:
+    """Return positions by path as a delete file holds them, in order."""
+    paths = sorted(gone)
+    counts = [len(gone[path]) for path in paths]
+    # Each path once, and numbers: millions of long texts would be in memory otherwise.
+    numbers = [pa.repeat(pa.scalar(index, pa.int32()), count) for index, count in enumerate(counts)]
+    which = pa.DictionaryArray.from_arrays(pa.concat_arrays(numbers), pa.array(paths, pa.string()))
+    positions = [
+        pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(gone[path].to_array())])
+        for path, count in zip(paths, counts, strict=True)
+    ]
+    field = _COLUMNS.field(0).with_type(which.type)
+    return pa.table([which, pa.concat_arrays(positions)], schema=_COLUMNS.set(0, field))
 
 
 def _to_take_in(files: LiveFiles, partition: Partition) -> list[FileEntry]:

@@ -87,8 +87,13 @@ def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[
     ]
 
 
-def write_parquet(store: Store, location: str, rows: pa.Table, codec: str) -> tuple[int, pq.FileMetaData]:
-    """Write rows as a Parquet file; return its bytes and its footer."""
+def write_parquet(
+    store: Store, location: str, rows: pa.Table, codec: str, *, is_plain: bool = False
+) -> tuple[int, pq.FileMetaData]:
+    """Write rows as a Parquet file; return its bytes and its footer.
+
+    Of a plain file, readers cannot tell which of Arrow's own types its values had here.
+    """
     sink = pa.BufferOutputStream()
     footers: list[pq.FileMetaData] = []
     pq.write_table(
@@ -97,6 +102,7 @@ def write_parquet(store: Store, location: str, rows: pa.Table, codec: str) -> tu
         compression="NONE" if codec == "uncompressed" else codec,
         row_group_size=_ROW_GROUP,
         metadata_collector=footers,
+        store_schema=not is_plain,
     )
     buffer = sink.getvalue()
     store.write_bytes(location, buffer)
