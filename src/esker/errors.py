@@ -1063,6 +1063,19 @@ class ReplayUnsuitable(ProjectError):
         )
 
 
+class ContractExists(ProjectError):
+    """There is a file already where a contract was to be written."""
+
+    code = "ESK-PROJECT-016"
+
+    def __init__(self, file: str) -> None:
+        super().__init__(
+            f'"{file}" exists already',
+            reason="Somebody may have edited it.",
+            remedy="Name another file with --output, or overwrite it with --force.",
+        )
+
+
 class NoHold(ProjectError):
     """There is nothing to approve or reject."""
 

@@ -14,6 +14,7 @@ from esker.cli import (
     backfill,
     changes,
     check,
+    contract,
     doctor,
     init,
     peek,
@@ -69,6 +70,7 @@ for verb in (
     version.version,
 ):
     app.command()(verb)
+app.add_typer(contract.app, name="contract")
 app.add_typer(quarantine.app, name="quarantine")
 
 

@@ -25,6 +25,7 @@ from esker.pipeline.backfill import backfill
 from esker.pipeline.changes import Changes, Point, read_changes
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
+from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.peek import Peeked, peek
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
@@ -171,6 +172,10 @@ class OpenProject:
         """Return some rows of a pipeline's source; nothing is loaded."""
         self.project.pipeline(pipeline)
         return peek(self.engine, pipeline, limit)
+
+    def infer_contract(self, pipeline: str, file: str | None = None, *, overwrite: bool = False) -> Inferred:
+        """Look at a pipeline's source and write a contract for it. Raises ContractExists or NoColumns."""
+        return infer_contract(self.engine, pipeline, file, overwrite=overwrite)
 
     def show(self, table: str, *, where: str | None = None, limit: int = 10) -> TableReport:
         """Return a report on a table."""

@@ -68,7 +68,16 @@ def open_loader(
         reached=lambda step: listen(Reached(name, step)),
     )
     is_whole = pipeline.mode in WHOLE or (span is not None and span.is_full)
-    guards = Guards(name, str(publisher.table), pipeline, is_whole=is_whole, rules=rules, sizes=sizes)
+    contract = engine.project.contract(name)
+    guards = Guards(
+        name,
+        str(publisher.table),
+        pipeline,
+        is_whole=is_whole,
+        rules=rules,
+        is_draft=contract is not None and contract.is_draft,
+        sizes=sizes,
+    )
 
     def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
         present = find_table(engine, table)

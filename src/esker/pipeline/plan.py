@@ -93,7 +93,7 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
         entry, doubts = standing(engine, table, name, source.fingerprint)
     position = recall(state, project.state_key, name, entry)
     slices = source.plan(position)
-    sent = _typed(engine, source, slices, pipeline, present) if slices else Sent(())
+    sent = typed(engine, source, slices, pipeline, present) if slices else Sent(())
     notes = [*doubts, *([] if slices else ["the source has nothing new"])]
     if present is None:
         altered = creation(pipeline, table, sent, project.contract(name))
@@ -146,7 +146,7 @@ def open_again(engine: Engine, name: str, span: Span) -> Reader:
     return again(engine, name, pipeline, files_table_of(engine.project, pipeline), span)
 
 
-def _typed(
+def typed(
     engine: Engine, source: Reader, slices: list[Slice], pipeline: Pipeline, present: Table | None
 ) -> Sent:
     """Return the columns that the slices send, with types: declared, stored, or found in the data."""
