@@ -46,7 +46,7 @@ schema:
         logicalTypeOptions: {minLength: 3, maxLength: 3}
         quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: [EUR, USD, GBP, CHF]}}]
       - {name: country, logicalType: string, logicalTypeOptions: {pattern: "^[A-Z]{2}$", maxLength: 2}}
-      - {name: quantity, logicalType: integer, physicalType: int, logicalTypeOptions: {minimum: 1, maximum: 99}}
+      - {name: quantity, physicalType: int, logicalTypeOptions: {minimum: 1, maximum: 99}}
       - {name: email, logicalType: string, logicalTypeOptions: {format: email, maxLength: 100}}
       - name: paid_at
         logicalType: timestamp
@@ -110,13 +110,8 @@ def write(spark: SparkSession, target: Path, rows: int) -> None:
     spark.range(rows).select(
         F.concat(F.lit("payment/"), F.md5(text)).alias("id"),
         F.concat(F.lit("c"), number % 100_000).alias("customer"),
-        F.when(is_bad & (number % 200 == 7), F.lit(-1))
-        .otherwise(number % 10_000)
-        .cast("decimal(12,2)")
-        .alias("amount"),
-        F.element_at(F.array(*map(F.lit, ("EUR", "USD", "GBP", "CHF"))), (number % 4 + 1).cast("int")).alias(
-            "currency"
-        ),
+        amount.cast("decimal(12,2)").alias("amount"),
+        F.element_at(currencies, (number % 4 + 1).cast("int")).alias("currency"),
         F.when(is_bad & (number % 200 != 7), F.lit("xx")).otherwise(F.lit("DE")).alias("country"),
         (number % 99 + 1).cast("int").alias("quantity"),
         F.concat(F.lit("someone"), number % 1000, F.lit("@example.org")).alias("email"),

@@ -24,7 +24,6 @@ _EXAMPLES = 3
 _LONGEST = 60
 """Longer values are no examples."""
 _SAMPLE = 1000
-_NUMBERS = ("int", "bigint", "float", "double")
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def profile(frame: DataFrame, columns: Sequence[Column]) -> list[ColumnProfile]:
                 rows,
                 seen.filled,
                 is_unique=bool(rows) and distinct == rows,
-                values=tuple(sorted(values)) if _is_set(rows, seen.filled, values) else (),
+                values=tuple(sorted(values)) if _is_set(seen.filled, values) else (),
                 examples=examples.get(column.name, ()),
                 low=seen.low,
                 high=seen.high,
@@ -90,7 +89,7 @@ def _counted(frame: DataFrame, columns: Sequence[Column]) -> tuple[int, dict[str
     for index, column in enumerate(columns):
         value = F.col(quoted(column.name))
         asked.append(F.count(value).alias(f"{index} filled"))
-        if not isinstance(column.type, Plain | Decimal) or column.type == Plain("binary"):
+        if not _is_plain(column):
             continue
         asked.append(F.approx_count_distinct(value, 0.02).alias(f"{index} distinct"))
         asked += [F.min(value).alias(f"{index} low"), F.max(value).alias(f"{index} high")]
@@ -143,7 +142,7 @@ def _closer(
 
 def _examples(frame: DataFrame, columns: Sequence[Column]) -> dict[str, tuple[Any, ...]]:
     """Return some values of each column with plain values, from the first rows."""
-    plain = [column.name for column in columns if isinstance(column.type, Plain | Decimal)]
+    plain = [column.name for column in columns if _is_plain(column)]
     if not plain:
         return {}
     rows = frame.select(*(quoted(name) for name in plain)).limit(_SAMPLE).collect()
@@ -154,10 +153,15 @@ def _examples(frame: DataFrame, columns: Sequence[Column]) -> dict[str, tuple[An
     return found
 
 
-def _is_set(rows: int, filled: int, values: tuple[Any, ...]) -> bool:
-    if not values or len(values) > _FEW or any(isinstance(value, bool) for value in values):
+def _is_set(filled: int, values: tuple[Any, ...]) -> bool:
+    # One value is no choice.
+    if not 1 < len(values) <= _FEW or any(isinstance(value, bool) for value in values):
         return False
     return filled >= _REPEATED * len(values)
+
+
+def _is_plain(column: Column) -> bool:
+    return isinstance(column.type, Plain | Decimal) and column.type != Plain("binary")
 
 
 def _may_identify(column: Column) -> bool:
