@@ -1023,16 +1023,21 @@ class Held(LoadError):
     code = "ESK-LOAD-007"
     exit_status = 6
 
-    def __init__(self, pipeline: str, table: str, tripped: Sequence[Tripped]) -> None:
+    def __init__(
+        self, pipeline: str, table: str, tripped: Sequence[Tripped], branch: str | None = None
+    ) -> None:
         self.tripped = tuple(tripped)
+        look = f"Look at the source with `esker peek {pipeline}`."
+        if branch is not None:
+            look = f"Look at the table as it would be: SELECT * FROM {table} VERSION AS OF '{branch}'."
         super().__init__(
             f'pipeline "{pipeline}" holds a batch for table "{table}": '
             + "; ".join(each.message for each in tripped),
-            reason="The pipeline's guard: says what is too much to happen unseen ("
+            reason="The pipeline's guard: or its contract says what may not happen unseen ("
             + ", ".join(each.guard for each in tripped)
             + ").",
-            remedy=f"Look at the source with `esker peek {pipeline}`. If the batch is right: esker "
-            f"approve {pipeline}. If not: esker reject {pipeline} leaves the table as it is and goes on.",
+            remedy=f"{look} If the batch is right: esker approve {pipeline}. If not: esker reject {pipeline} "
+            "leaves the table as it is and goes on.",
         )
 
 

@@ -72,7 +72,7 @@ def test_what_is_written_can_be_used(make_folder: MakeFolder) -> None:
     assert "person1@" not in text  # values of people are no examples
     assert YAML(typ="safe").load(text)["schema"][0]["properties"][2]["examples"] == ["new", "paid", "sent"]
     folder.change(contract="contracts/sales.odcs.yaml")
-    with pytest.raises(Held, match="its contract is a draft, and it has 100 rows"):
+    with pytest.raises(Held, match="its contract is a draft"):
         folder.run()
     path.write_text(text.replace("status: draft", "status: active"))
     result = folder.run()

@@ -41,8 +41,6 @@ class Guards:
     """The batch is all that the source holds."""
     rules: RowRules = field(default_factory=RowRules)
     """What the rows are checked by: each says how many may break it."""
-    is_draft: bool = False
-    """Nobody has released the contract yet."""
     sizes: Callable[[], Sequence[int]] = lambda: ()
     """Returns the rows of the pipeline's last batches: per piece, or whole where a batch is all there is."""
 
@@ -54,9 +52,6 @@ class Guards:
         if self.is_off:
             return
         found = [self._size(rows), self._least(rows, live), self._deletes(deletes, live), self._unusual(rows)]
-        if self.is_draft and rows:
-            told = f"its contract is a draft, and it has {rows:,} rows"
-            found.append(Tripped("draft", rows, 0, told))
         if tally is not None:
             self._fail(tally)
             found += [self._rejected(tally), *self._broken(tally)]

@@ -16,6 +16,7 @@ from esker.events import Listener, Progressed, Reached, Step
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.outbox import drain
 from esker.ledger.retention import Retained, trim
+from esker.load.audits import AuditedChange, Audits
 from esker.load.batch import Batch, Loading
 from esker.load.counts import RowCounts
 from esker.load.guards import Approved, Guards
@@ -53,6 +54,7 @@ class Loader:
     publisher: Publisher
     listen: Listener
     guards: Guards
+    audits: Audits
 
     def load(
         self,
@@ -91,18 +93,20 @@ class Loader:
         )
         self._reached(Step.READ, piece.summary)
         try:
-            return self._load(batch, piece, planned)
+            return self._load(batch, piece, planned, approved)
         finally:
             if self.loading.kept is not None:
                 self.loading.kept.let_go()
 
-    def _load(self, batch: Batch, piece: Slice, planned: LedgerEntry | None) -> Loaded:
+    def _load(self, batch: Batch, piece: Slice, planned: LedgerEntry | None, approved: Approved) -> Loaded:
         try:
             change = self.mode.stage(batch)
         except Held:
             # If a person rejects it, the position moves past the slice: what it was must be known then.
             self.source.record(piece, self.publisher.run)
             raise
+        if self.audits.is_needed:
+            change = AuditedChange(change, self.audits, self.loading.name, self.publisher.run, approved)
         try:
             self._reached(Step.STAGED)
             self.source.confirm(piece)

@@ -9,6 +9,7 @@ from esker.ledger.holds import Hold, find_hold, release
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.run_id import new_run_id
 from esker.ledger.state import State
+from esker.load.audits import drop_staged
 from esker.load.modes.skip import Skip
 from esker.load.publish import Publisher
 from esker.load.standing import standing
@@ -54,6 +55,7 @@ def reject(project: Project, start: Start, state: State, name: str) -> Hold:
             publisher = Publisher(engine, table, name, source, new_run_id())
             skip = Skip((attempt.uuid, attempt.schema_id))
             publisher.publish(skip, entry, waiting.position, before_swap=lambda: None)
+            drop_staged(engine, table, name)
             release(state, project.state_key, name, backfill=False)
     except LeaseTaken as taken:
         raise PipelineBusy(name, taken.holder) from None

@@ -18,6 +18,7 @@ from esker.ledger.change_log import ChangeLog
 from esker.ledger.delete_memory import DeleteMemory, memory_columns
 from esker.ledger.quarantine import QUARANTINE_COLUMNS, Quarantine
 from esker.ledger.side_table import LOG, OpenSide
+from esker.load.audits import Audits
 from esker.load.batch import Loading
 from esker.load.guards import Guards
 from esker.load.loader import Loader, Mode
@@ -69,15 +70,10 @@ def open_loader(
     )
     is_whole = pipeline.mode in WHOLE or (span is not None and span.is_full)
     contract = engine.project.contract(name)
-    guards = Guards(
-        name,
-        str(publisher.table),
-        pipeline,
-        is_whole=is_whole,
-        rules=rules,
-        is_draft=contract is not None and contract.is_draft,
-        sizes=sizes,
-    )
+    guards = Guards(name, str(publisher.table), pipeline, is_whole=is_whole, rules=rules, sizes=sizes)
+    audits = Audits(engine, publisher.table)
+    if contract is not None and not isinstance(source, StatementRows):
+        audits = Audits(engine, publisher.table, contract.audits, contract.is_draft)
 
     def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
         present = find_table(engine, table)
@@ -92,7 +88,7 @@ def open_loader(
     quarantine = quarantine_of(engine.project, publisher.table)
     loading = replace(loading, quarantine=lambda: opened(Quarantine, quarantine, QUARANTINE_COLUMNS))
     if not pipeline.is_keyed:
-        return Loader(loading, _keyless(loading, source), source, publisher, listen, guards)
+        return Loader(loading, _keyless(loading, source), source, publisher, listen, guards, audits)
     if pipeline.changes:
         log = ChangeLog.of(engine, log_of(engine.project, publisher.table))
         publisher.sides[LOG] = log.side
@@ -104,7 +100,7 @@ def open_loader(
         late=pipeline.late,
     )
     loading = replace(loading, memory=memory)
-    return Loader(loading, Keyed(loading), source, publisher, listen, guards)
+    return Loader(loading, Keyed(loading), source, publisher, listen, guards, audits)
 
 
 def _keyless(loading: Loading, source: Reader) -> Mode:

@@ -214,7 +214,8 @@ class _Run:
             publisher.check_sides(plan.properties)
         for piece in plan.slices:
             loaded = self._load_or_hold(loader, plan, piece, entry)
-            news = (note for note in publisher.noticed if note not in self.result.notes)
+            noticed = (*publisher.noticed, *loader.audits.warned)
+            news = (note for note in noticed if note not in self.result.notes)
             self._add(notes=(*self.result.notes, *news))
             if loaded.published is not None:
                 entry = loaded.published.entry

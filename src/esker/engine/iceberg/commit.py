@@ -31,6 +31,9 @@ from esker.engine.session import Engine
 from esker.engine.store import Store, is_local
 from esker.project.layout import SortField
 
+STAGED = "esker.staged"
+"""Key in the summary of snapshots that were staged on a branch before they were published."""
+
 
 class SwapFailed(Exception):
     """The catalog did not answer "done". Whether the change landed is not known from this."""
@@ -68,6 +71,7 @@ class Attempt:
     def __init__(self, engine: Engine, table: TableId) -> None:
         self._jvm: Any = engine.spark.sparkContext._jvm
         self._id = table
+        self._branch: str | None = None
         self._handles = engine.handles
         with explained(f'cannot load table "{table}"', engine.log):
             self._table, self._transaction = java_transaction(engine, table)
@@ -244,13 +248,48 @@ class Attempt:
         with _swap_failed():
             return self._into_transaction(self._transaction.newAppend(), summary)
 
+    def stage_on(self, branch: str) -> None:
+        """Let what is built from now on go to a branch that begins at main. One of that name is left."""
+        with _swap_failed():
+            self.drop_branch(branch)
+            self._branch = branch
+
+    def drop_branch(self, branch: str) -> bool:
+        """Remove a branch in the same swap, if it is there."""
+        with _swap_failed():
+            ref = self._base.ref(branch)
+            if ref is None or not ref.isBranch():
+                return False
+            self._transaction.manageSnapshots().removeBranch(branch).commit()
+            return True
+
+    def publish_branch(self, branch: str) -> tuple[SnapshotId, int]:
+        """Make the newest snapshot of a branch, which descends from main's, that of main."""
+        with _swap_failed():
+            snapshots = self._transaction.manageSnapshots()
+            snapshots.fastForwardBranch("main", branch)
+            snapshots.removeBranch(branch)
+            snapshots.commit()
+            snapshot = self._transaction.currentMetadata().currentSnapshot()
+            return snapshot.snapshotId(), snapshot.sequenceNumber()
+
+    def head_of(self, branch: str) -> Snapshot | None:
+        """Return the newest snapshot of a branch; None when there is no such branch."""
+        ref = self._base.ref(branch)
+        return read_snapshot(self._jvm, self._base.snapshot(ref.snapshotId())) if ref is not None else None
+
     def _into_transaction(self, change: Any, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         for key, value in summary.items():
             change.set(key, value)
         if is_local(self.location):
             change.scanManifestsWith(in_this_thread(self._jvm))
+        if self._branch is not None:
+            change.toBranch(self._branch)
         change.commit()  # into the transaction, not into the catalog
-        snapshot = self._transaction.currentMetadata().currentSnapshot()
+        metadata = self._transaction.currentMetadata()
+        snapshot = metadata.currentSnapshot()
+        if self._branch is not None:
+            snapshot = metadata.snapshot(metadata.ref(self._branch).snapshotId())
         return snapshot.snapshotId(), snapshot.sequenceNumber()
 
     def set(self, properties: Mapping[str, str]) -> None:
@@ -341,11 +380,19 @@ class Attempt:
         return int(current.sequenceNumber()) if current is not None else 0
 
     def last_snapshot_with(self, key: str, value: str) -> SnapshotId | None:
-        """Return the newest known snapshot whose summary holds a value."""
+        """Return the newest known snapshot whose summary holds a value; staged ones do not count."""
         newest = None
+        published: set[int] | None = None
         for snapshot in each(self._base.snapshots()):
-            if snapshot.summary().get(key) == value:
-                newest = snapshot.snapshotId()
+            summary = snapshot.summary()
+            if summary.get(key) != value:
+                continue
+            if summary.get(STAGED) is not None:
+                if published is None:
+                    published = {entry.snapshotId() for entry in each(self._base.snapshotLog())}
+                if snapshot.snapshotId() not in published:
+                    continue
+            newest = snapshot.snapshotId()
         return newest
 
     def summary_at(self, snapshot: SnapshotId, key: str) -> str | None:

@@ -1,0 +1,202 @@
+"""Audits: what must hold for the whole table as it will be, before anybody sees it.
+
+A batch is staged on a branch of the table first. The audits look at that snapshot; if they pass, the very
+same snapshot is published. If one does not, the branch stays for people to look at, and the batch is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.engine.failures import explained
+from esker.engine.iceberg.commit import STAGED, Attempt, SwapFailed
+from esker.engine.iceberg.metadata import SnapshotId
+from esker.engine.iceberg.rounds import rounds
+from esker.engine.iceberg.table import TableId, snapshot_at
+from esker.engine.session import Engine
+from esker.errors import Held, Tripped
+from esker.load.counts import RowCounts
+from esker.load.guards import Approved
+from esker.load.publish import Change, Commit, Made
+from esker.project.contract.model import Audit
+from esker.project.types import quoted
+
+DRAFT = "draft"
+"""What a batch trips whose contract nobody has released."""
+_VIEW = "_esker_staged"
+_WEEK = timedelta(days=7)
+_TRIES = 10
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit found."""
+
+    audit: Audit
+    value: float | None
+    """None where there is nothing to compare with."""
+
+    @property
+    def is_passed(self) -> bool:
+        return self.value is None or self.audit.bound.admits(self.value)
+
+    def __str__(self) -> str:
+        shown = f"{self.value:,.6g}" if self.value is not None else "nothing"
+        return f'"{self.audit.name}" is {shown}, and {self.audit.bound}'
+
+
+@dataclass
+class Audits:
+    """The audits of one pipeline."""
+
+    engine: Engine
+    table: TableId
+    audits: Sequence[Audit] = ()
+    is_draft: bool = False
+    """Nobody has released the contract yet: every batch is for a person to look at."""
+    warned: dict[str, None] = field(default_factory=dict)
+    """What audits of severity warning found, in words."""
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.audits) or self.is_draft
+
+    def check(self, staged: SnapshotId, before: SnapshotId | None, now: datetime) -> list[Tripped]:
+        """Return what is wrong with a staged snapshot, beside the one that is current."""
+        tripped = []
+        if self.is_draft:
+            tripped.append(Tripped(DRAFT, 1, 0, "its contract is a draft"))
+        for audit in self.audits:
+            found = Audited(audit, self._value(audit, staged, before, now))
+            if found.is_passed:
+                continue
+            if audit.severity == "warning":
+                self.warned[f"audit {found}"] = None
+            else:
+                value = int(found.value or 0)
+                tripped.append(Tripped(f"audit {audit.name}", value, value - 1, f"audit {found}"))
+        return tripped
+
+    def _value(
+        self, audit: Audit, staged: SnapshotId, before: SnapshotId | None, now: datetime
+    ) -> float | None:
+        with explained(f'cannot check the rule "{audit.name}"', self.engine.log):
+            match audit.metric:
+                case "row_count":
+                    return float(self._rows(staged).count())
+                case "row_count_change":
+                    earlier = before
+                    if audit.against == "weekday":
+                        earlier = snapshot_at(self.engine, self.table, now - _WEEK)
+                    old = self._rows(earlier).count() if earlier is not None else 0
+                    return 100 * (self._rows(staged).count() - old) / old if old else None
+                case "freshness":
+                    assert audit.column is not None
+                    newest = F.max(F.col(quoted(audit.column)).cast("timestamp"))
+                    age = F.unix_micros(F.lit(now)) - F.unix_micros(newest)
+                    return _number(self._rows(staged).agg(age / 60_000_000))
+                case "sql":
+                    assert audit.query is not None
+                    self._rows(staged).createOrReplaceTempView(_VIEW)
+                    return _number(self.engine.spark.sql(audit.query.replace("{table}", _VIEW)))
+
+    def _rows(self, snapshot: SnapshotId) -> DataFrame:
+        return self.engine.spark.read.option("versionAsOf", str(snapshot)).table(self.table.sql)
+
+
+@dataclass
+class AuditedChange(Change):
+    """A batch that is staged on a branch and looked at, and published as it was looked at."""
+
+    change: Change
+    audits: Audits
+    pipeline: str
+    run: str
+    approved: Approved
+    _staged: _Staged | None = None
+
+    @property
+    def columns(self) -> tuple[str, int]:
+        return self.change.columns
+
+    def first_attempt(self) -> Attempt | None:
+        return self.change.first_attempt()
+
+    def release(self) -> None:
+        self.change.release()
+
+    def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
+        """Return the staged snapshot, ready to be published. Raises Held when an audit fails.
+
+        Staging moves the table's metadata: SwapFailed then asks for a new attempt at it.
+        """
+        branch = staging_branch(self.pipeline)
+        staged = self._staged
+        if staged is not None and staged.is_on(attempt, branch, changeset):
+            commit: Commit = lambda attempt, summary: attempt.publish_branch(branch)  # noqa: E731
+            return replace(staged.made, commit=commit)
+        made = self.change.make(attempt, changeset)
+        if isinstance(made, RowCounts):
+            return made
+        self._stage(attempt, branch, made, changeset)
+        raise SwapFailed("Staged", "the batch is staged; the table is read again to publish it")
+
+    def _stage(self, attempt: Attempt, branch: str, made: Made, changeset: int) -> None:
+        staging = Attempt(self.audits.engine, self.audits.table)
+        if staging.version != attempt.version:
+            raise SwapFailed("CommitFailedException", "the table moved while the batch was made")
+        staging.stage_on(branch)
+        summary = {"esker.pipeline": self.pipeline, "esker.run": self.run, STAGED: branch, **made.told}
+        if made.is_change:
+            summary["esker.changeset"] = str(changeset)
+        snapshot, _ = made.commit(staging, summary)
+        staging.swap()
+        tripped = self.audits.check(snapshot, attempt.current, datetime.now(UTC))
+        if any(each.guard not in self.approved for each in tripped):
+            raise Held(self.pipeline, str(self.audits.table), tripped, branch)
+        self._staged = _Staged(made, snapshot, attempt.current, changeset)
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """A batch on the branch."""
+
+    made: Made
+    snapshot: SnapshotId
+    parent: SnapshotId | None
+    changeset: int
+
+    def is_on(self, attempt: Attempt, branch: str, changeset: int) -> bool:
+        """Tell whether the branch still holds it, and main has not moved since."""
+        head = attempt.head_of(branch)
+        is_there = head is not None and head.id == self.snapshot
+        return is_there and attempt.current == self.parent and changeset == self.changeset
+
+
+def staging_branch(pipeline: str) -> str:
+    """Return the branch on which batches of a pipeline are looked at before they are published."""
+    return f"esker_staged_{pipeline}"
+
+
+def drop_staged(engine: Engine, table: TableId, pipeline: str) -> None:
+    """Remove the branch with a batch that was held, if there is one."""
+    branch = staging_branch(pipeline)
+    for may_try in rounds(_TRIES):
+        attempt = Attempt(engine, table)
+        if not may_try or not attempt.drop_branch(branch):
+            return
+        with suppress(SwapFailed):
+            attempt.swap()
+
+
+def _number(frame: DataFrame) -> float | None:
+    """Return the one value that a query gives."""
+    row: Any = frame.first()
+    return None if row is None or row[0] is None else float(row[0])

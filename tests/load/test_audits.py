@@ -1,0 +1,222 @@
+"""Audits look at the whole table as it would be; what fails is held, and can be looked at on its branch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from esker.errors import Held
+from esker.events import Event, Reached, Step
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+MakeFolder = Callable[..., Folder]
+
+BRANCH = "esker_staged_sales"
+CONTRACT = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: sales
+version: 1.0.0
+status: STATUS
+schema:
+  - name: sales
+    properties:
+      - {name: id, logicalType: integer, required: true}
+      - {name: amount, logicalType: integer}
+      - {name: at, logicalType: timestamp}
+"""
+MODES: list[dict[str, Any]] = [
+    {"mode": "append"},
+    {"mode": "replace"},
+    {"mode": "upsert", "key": ["id"], "lane": "small"},
+    {"mode": "upsert", "key": ["id"], "lane": "large"},
+]
+
+
+def project(make_folder: MakeFolder, audits: str = "", status: str = "active", **keys: Any) -> Folder:
+    folder = make_folder(
+        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
+    )
+    text = CONTRACT.replace("STATUS", status)
+    if audits:
+        text += "    quality:\n" + "".join(f"      {line}\n" for line in audits.strip().splitlines())
+    folder.write("contracts/sales.odcs.yaml", text)
+    return folder
+
+
+def branches(folder: Folder) -> list[str]:
+    frame = folder.open().engine.spark.sql("SELECT name FROM lake.shop.sales.refs WHERE type = 'BRANCH'")
+    return sorted(row[0] for row in frame.collect())
+
+
+def staged(folder: Folder) -> list[int]:
+    frame = folder.open().engine.spark.sql(f"SELECT id FROM lake.shop.sales VERSION AS OF '{BRANCH}'")
+    return sorted(row[0] for row in frame.collect())
+
+
+def write(folder: Folder, name: str, rows: list[tuple[Any, ...]]) -> None:
+    folder.write_csv(f"landing/{name}.csv", ["id", "amount"], rows)
+
+
+SUM = "- {type: sql, name: total, query: 'SELECT sum(amount) FROM ${table}', mustBeLessOrEqualTo: 100}"
+
+
+@pytest.mark.parametrize("keys", MODES, ids=["append", "replace", "small", "large"])
+def test_a_failed_audit_leaves_the_table_untouched(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
+    folder = project(make_folder, SUM, **keys)
+    write(folder, "a", [(1, 10), (2, 20)])
+    first = folder.run()
+    assert first.rows.inserted == 2
+    assert branches(folder) == ["main"]
+    write(folder, "a" if keys["mode"] == "replace" else "b", [(1, 10), (3, 95)])
+    with pytest.raises(Held, match=r'audit "total" is .*, and must be at most 100') as caught:
+        folder.run()
+    assert f"VERSION AS OF '{BRANCH}'" in caught.value.remedy
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == [1, 2]
+    assert 3 in staged(folder)
+    result = folder.open().approve("sales")
+    assert result.status == "succeeded", result.error
+    assert 3 in [row[0] for row in folder.rows("shop.sales", "id")]
+    assert branches(folder) == ["main"]
+    assert result.changeset == 2
+    assert folder.run().rows.read == 0
+
+
+def test_what_was_looked_at_is_published(make_folder: MakeFolder) -> None:
+    """The audited snapshot itself becomes the table's, with ledger and log in the same commit."""
+    folder = project(make_folder, SUM, mode="upsert", key=["id"])
+    for number in range(3):
+        write(folder, str(number), [(number, 1)])
+        result = folder.run()
+        assert result.changeset == number + 1
+    spark = folder.open().engine.spark
+    snapshots = [row[0] for row in spark.sql("SELECT snapshot_id FROM lake.shop.sales.snapshots").collect()]
+    history = [row[0] for row in spark.sql("SELECT snapshot_id FROM lake.shop.sales.history").collect()]
+    assert snapshots == history  # no copy of a snapshot beside it
+    assert result.snapshot_id == history[-1]
+    assert folder.open().table("shop.sales__changes").count() == 3
+
+
+def test_rejected(make_folder: MakeFolder) -> None:
+    folder = project(make_folder, SUM)
+    write(folder, "a", [(1, 1000)])
+    with pytest.raises(Held):
+        folder.run()
+    with pytest.raises(Held):
+        folder.run()  # asks again, on a new branch in the place of the old one
+    folder.open().reject("sales")
+    assert branches(folder) == ["main"]
+    write(folder, "b", [(2, 5)])
+    assert folder.run().rows.inserted == 1
+    assert folder.rows("shop.sales", "id") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("audit", "rows", "told"),
+    [
+        ("- {metric: rowCount, mustBeGreaterThan: 3, name: enough}", [(1, 1)], '"enough" is 1, and must be'),
+        (
+            "- {type: sql, query: 'SELECT 1 FROM {object} WHERE id = 5', mustBe: 1, name: five}",
+            [(5, 1)],
+            None,
+        ),
+        (
+            "- {type: custom, engine: esker, implementation: {rowCountChange: {mustBeBetween: [-50, 50]}}}",
+            [(2, 1), (3, 1)],
+            '"row_count_change.previous" is 200',
+        ),
+        (
+            "- {type: custom, engine: esker, implementation:"
+            " {rowCountChange: {against: weekday, mustBeBetween: [-50, 50]}}}",
+            [(2, 1), (3, 1)],
+            None,
+        ),
+        ("- {metric: rowCount, mustBeLessThan: 2, name: few, severity: warning}", [(1, 1), (2, 1)], None),
+    ],
+    ids=["row_count", "sql", "change", "weekday", "warning"],
+)
+def test_kinds(make_folder: MakeFolder, audit: str, rows: list[tuple[int, int]], told: str | None) -> None:
+    folder = project(make_folder, audit)
+    write(folder, "a", rows[:1])
+    if told is not None and "enough" in told:
+        with pytest.raises(Held, match=told):
+            folder.run()
+        return
+    folder.run()
+    write(folder, "b", [*rows, *rows[1:]][:2])
+    if told is not None:
+        with pytest.raises(Held, match=told):
+            folder.run()
+        return
+    result = folder.run()
+    assert result.status == "succeeded"
+    if "warning" in audit:
+        assert any(note.startswith('audit "few" is') for note in result.notes)
+
+
+def test_freshness(make_folder: MakeFolder) -> None:
+    folder = project(make_folder)
+    path = folder.path / "contracts/sales.odcs.yaml"
+    path.write_text(
+        path.read_text() + "slaProperties: [{property: latency, value: 2, unit: h, element: sales.at}]\n"
+    )
+    now = datetime.now(UTC)
+    old, new = ((now - timedelta(hours=hours)).isoformat() for hours in (5, 1))
+    folder.write_csv("landing/a.csv", ["id", "at"], [(1, old)])
+    with pytest.raises(Held, match=r'audit "at.freshness" is 30\d'):
+        folder.run()
+    folder.open().reject("sales")
+    folder.write_csv("landing/b.csv", ["id", "at"], [(1, old), (2, new)])
+    assert folder.run().rows.inserted == 2
+
+
+@pytest.mark.parametrize("keys", MODES[::2], ids=["append", "upsert"])
+def test_drafts_are_staged_and_held(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
+    """Nobody has said yet that this source may go to production."""
+    folder = project(make_folder, status="draft", **keys)
+    write(folder, "a", [(1, 1), (2, 2)])
+    with pytest.raises(Held, match="its contract is a draft"):
+        folder.run()
+    assert folder.rows("shop.sales", "id") == []
+    assert staged(folder) == [1, 2]
+    path = folder.path / "contracts/sales.odcs.yaml"
+    path.write_text(path.read_text().replace("status: draft", "status: active"))
+    assert folder.run().rows.inserted == 2
+    assert folder.rows("shop.sales", "id") == [(1,), (2,)]
+
+
+def test_rows_that_are_handed_over(make_folder: MakeFolder) -> None:
+    folder = project(make_folder, SUM)
+    rows = pa.table({"id": [1], "amount": [500]})
+    with pytest.raises(Held) as caught:
+        folder.open().load("sales", rows)
+    assert folder.open().load("sales", rows, approved=caught.value).rows.inserted == 1
+
+
+def test_somebody_commits_while_audits_look(make_folder: MakeFolder) -> None:
+    """The batch is made and looked at again, on what the table holds by then."""
+    folder = project(make_folder, SUM)
+    write(folder, "a", [(1, 10)])
+    folder.run()
+    write(folder, "b", [(2, 20)])
+    done: list[Event] = []
+
+    def meddle(event: Event) -> None:
+        if isinstance(event, Reached) and event.step is Step.BEFORE_COMMIT and not done:
+            done.append(event)
+            spark = folder.open().engine.spark
+            spark.sql("INSERT INTO lake.shop.sales VALUES (9, 60, NULL)")
+
+    result = folder.run(listen=meddle)
+    assert result.status == "succeeded"
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == [1, 2, 9]
+    assert branches(folder) == ["main"]
+    spark = folder.open().engine.spark
+    [main] = spark.sql("SELECT snapshot_id FROM lake.shop.sales.refs WHERE name = 'main'").collect()
+    assert result.snapshot_id == main[0]
