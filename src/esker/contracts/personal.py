@@ -77,6 +77,7 @@ _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "gender",
             "sex",
             "ethnicity",
+            "race",
             "religion",
             "nationality",
             "marital status",
