@@ -1041,6 +1041,19 @@ class Held(LoadError):
         )
 
 
+class NoQuality(ProjectError):
+    """A table has no quality history."""
+
+    code = "ESK-PROJECT-017"
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'table "{table}" has no quality history',
+            reason="It is kept for tables that a pipeline with a contract has published to.",
+            remedy="Name a contract in the pipeline, with contract:, and run it.",
+        )
+
+
 class NotInQuarantine(ProjectError):
     """No row in quarantine is meant by what was chosen."""
 

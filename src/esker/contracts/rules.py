@@ -170,6 +170,10 @@ class Tally:
     """Rows that go to the quarantine for it."""
     broken: Mapping[str, int] = field(default_factory=dict)
 
+    def figures(self) -> dict[str, int]:
+        """Return how many rows were read, are bad, and break each rule."""
+        return {"rows_read": self.rows, "rows_bad": self.rejected, **self.broken}
+
 
 def _is_broken(rule: RowRule) -> Expression:
     return F.expr(f"coalesce(NOT ({rule.condition}), false)")

@@ -26,6 +26,7 @@ from esker.ledger.retention import Retained
 from esker.ledger.side_table import (
     DELETES,
     LOG,
+    QUALITY,
     QUARANTINE,
     SIDES,
     Files,
@@ -40,7 +41,7 @@ _LIMIT = 3_500
 _ENTRY = 200
 """Bytes to keep free for one more entry."""
 _TRIES = 3
-_SHORT = {LOG: "f", QUARANTINE: "q", DELETES: "d"}
+_SHORT = {LOG: "f", QUARANTINE: "q", DELETES: "d", QUALITY: "m"}
 """How an entry calls side tables: there is little room."""
 
 

@@ -1,4 +1,4 @@
-"""Tables beside a table that are filled from its outbox: change log, quarantine, memory of deletes."""
+"""Tables beside a table that are filled from its outbox: change log, quarantine, deletes, quality."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from esker.project.types import quoted
 LOG = "esker.log"
 QUARANTINE = "esker.quarantine"
 DELETES = "esker.deletes"
-SIDES = (LOG, QUARANTINE, DELETES)
+QUALITY = "esker.quality"
+SIDES = (LOG, QUARANTINE, DELETES, QUALITY)
 """Properties by which a table names the tables that are filled from its outbox."""
 DELETED_AT = "_esker_deleted_at"
 """Column of the memory of deletes."""

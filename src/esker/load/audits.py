@@ -22,6 +22,7 @@ from esker.engine.iceberg.rounds import rounds
 from esker.engine.iceberg.table import TableId, snapshot_at
 from esker.engine.session import Engine
 from esker.errors import Held, Tripped
+from esker.ledger.quality import Measure
 from esker.load.counts import RowCounts
 from esker.load.guards import Approved
 from esker.load.publish import Change, Commit, Made
@@ -63,6 +64,8 @@ class Audits:
     """Nobody has released the contract yet: every batch is for a person to look at."""
     warned: dict[str, None] = field(default_factory=dict)
     """What audits of severity warning found, in words."""
+    measures: list[Measure] = field(default_factory=list)
+    """What the last check found, for the quality history."""
 
     @property
     def is_needed(self) -> bool:
@@ -71,10 +74,12 @@ class Audits:
     def check(self, staged: SnapshotId, before: SnapshotId | None, now: datetime) -> list[Tripped]:
         """Return what is wrong with a staged snapshot, beside the one that is current."""
         tripped = []
+        self.measures = []
         if self.is_draft:
             tripped.append(Tripped(DRAFT, 1, 0, "its contract is a draft"))
         for audit in self.audits:
             found = Audited(audit, self._value(audit, staged, before, now))
+            self.measures.append(Measure(audit.name, "audit", found.value, found.is_passed))
             if found.is_passed:
                 continue
             if audit.severity == "warning":
@@ -141,7 +146,9 @@ class AuditedChange(Change):
         staged = self._staged
         if staged is not None and staged.is_on(attempt, branch, changeset):
             commit: Commit = lambda attempt, summary: attempt.publish_branch(branch)  # noqa: E731
-            return replace(staged.made, commit=commit)
+            return replace(
+                staged.made, commit=commit, measures=(*staged.made.measures, *self.audits.measures)
+            )
         made = self.change.make(attempt, changeset)
         if isinstance(made, RowCounts):
             return made

@@ -26,6 +26,7 @@ from esker.engine.session import Engine
 from esker.errors import BadRows, Held, RulesBroken
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog
+from esker.ledger.quality import Measure
 from esker.ledger.quarantine import Quarantine
 from esker.ledger.side_table import QUARANTINE, Stamp
 from esker.load.counts import RowCounts
@@ -145,7 +146,7 @@ class StagedRows(Change):
         counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
         rejected, resolved = self.staged.rejected, self.loading.resolved
         if rejected is None and resolved is None:
-            return Made(commit, counts, self.files.bytes)
+            return Made(commit, counts, self.files.bytes, measures=measures_of(self.staged.tally))
         assert self.loading.quarantine is not None
         quarantine = self.loading.quarantine()
         stamp = Stamp(self.loading.name, self.loading.run, self.slice, changeset, datetime.now(UTC))
@@ -156,7 +157,12 @@ class StagedRows(Change):
         owed = {QUARANTINE: quarantine.side.listed(quarantine.opened.store, changeset, staged)}
         bad = staged.rows - (resolved.count() if resolved is not None else 0)
         counts += RowCounts(read=bad, quarantined=bad)
-        return Made(commit, counts, self.files.bytes, owed)
+        return Made(commit, counts, self.files.bytes, owed, measures=measures_of(self.staged.tally))
+
+
+def measures_of(tally: Tally) -> tuple[Measure, ...]:
+    """Return what a quality history keeps of a batch's checks."""
+    return tuple(Measure(name, "rule", count) for name, count in tally.figures().items())
 
 
 def stage_rows(loading: Loading, batch: Batch) -> Staged:

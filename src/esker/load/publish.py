@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
@@ -22,7 +23,8 @@ from esker.errors import EskerError, Fenced, PublishConflict, PublishUnknown, Sc
 from esker.ledger.entry import Head, LedgerEntry, Position, as_properties, read_entry, read_head
 from esker.ledger.foreign import foreign, foreign_property
 from esker.ledger.outbox import OutboxEntry, check_room, outbox_property, read_outbox
-from esker.ledger.side_table import LOG, Files, SideTable
+from esker.ledger.quality import Measure, Quality
+from esker.ledger.side_table import LOG, QUALITY, Files, SideTable, Stamp
 from esker.load.counts import RowCounts
 from esker.load.standing import check_descent, foreign_note
 from esker.project.reserved import HASH_COLUMN
@@ -51,6 +53,8 @@ class Made:
     """False for a batch that only moves the position: it gets no changeset number."""
     told: Mapping[str, str] = field(default_factory=dict)
     """What the snapshot's summary tells of it, beside pipeline, run and changeset."""
+    measures: tuple[Measure, ...] = ()
+    """What the checks found, for the quality history."""
 
 
 class Change(ABC):
@@ -117,6 +121,8 @@ class Publisher:
     """How far the side tables are known to be."""
     noticed: dict[str, None] = field(default_factory=dict)
     """What others did to the table, in words, each once."""
+    quality: Callable[[], Quality] | None = None
+    """Opens the quality history, and makes it when there is none; None where none is kept."""
     _epoch: int | None = None
 
     def publish(
@@ -234,6 +240,8 @@ class Publisher:
         if made.is_change:
             summary["esker.changeset"] = str(changeset)
         snapshot, sequence = made.commit(attempt, summary)
+        if self.quality is not None and made.is_change:
+            made = self._measured(attempt, made, changeset, snapshot)
         mine = LedgerEntry(
             position=position,
             changeset=changeset,
@@ -251,6 +259,19 @@ class Publisher:
             properties |= foreign_property(attempt, foreign(attempt))
         attempt.set(properties)
         return Published(snapshot, changeset, mine, made, {**attempt.properties, **properties})
+
+    def _measured(self, attempt: Attempt, made: Made, changeset: int, snapshot: SnapshotId) -> Made:
+        """Return a batch with what was measured of it. Its snapshot is built already: the figures name it."""
+        assert self.quality is not None
+        quality = self.quality()
+        stamp = Stamp(self.pipeline, self.run, "", changeset, datetime.now(UTC))
+        rows, before = attempt.built_records(), attempt.records_at(stamp.moment - timedelta(days=1))
+        measures = [Measure("record_count", "table", rows), *made.measures]
+        if rows is not None and before is not None:
+            measures.append(Measure("daily_growth", "table", rows - before))
+        staged = quality.write(measures, snapshot, stamp)
+        files = quality.side.listed(quality.opened.store, changeset, staged)
+        return replace(made, owed={**made.owed, QUALITY: files}, staged={**made.staged, QUALITY: staged})
 
     def _owed(
         self,

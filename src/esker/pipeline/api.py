@@ -29,6 +29,7 @@ from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.peek import Peeked, peek
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
+from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.run import run_pipeline, run_pipelines
@@ -132,6 +133,13 @@ class OpenProject:
     ) -> list[Mapping[str, Any]]:
         """Return rows of a pipeline that wait in quarantine, newest first."""
         return show_waiting(self.engine, pipeline, choice or Choice(), limit)
+
+    def quality(self, table: str, as_of: str | None = None, beside: str | None = None) -> list[Figure]:
+        """Return what the checks of a table found last, at a point and beside another one.
+
+        Points are changesets or times. Raises NoQuality or UnknownPoint.
+        """
+        return read_quality(self.engine, self.table_id(table), as_of, beside)
 
     def replay(self, pipeline: str, choice: Choice | None = None, listen: Listener = silent) -> RunResult:
         """Check rows in quarantine with today's contract and load those that are good now.

@@ -16,6 +16,7 @@ from esker.engine.session import Engine
 from esker.events import Listener, Reached
 from esker.ledger.change_log import ChangeLog
 from esker.ledger.delete_memory import DeleteMemory, memory_columns
+from esker.ledger.quality import QUALITY_COLUMNS, Quality
 from esker.ledger.quarantine import QUARANTINE_COLUMNS, Quarantine
 from esker.ledger.side_table import LOG, OpenSide
 from esker.load.audits import Audits
@@ -29,7 +30,7 @@ from esker.load.modes.keyed import Keyed
 from esker.load.modes.replace import Replace
 from esker.load.publish import Publisher
 from esker.pipeline.rules import row_rules
-from esker.pipeline.tables import deletes_of, log_of, quarantine_of
+from esker.pipeline.tables import deletes_of, log_of, quality_of, quarantine_of
 from esker.project.modes import WHOLE
 from esker.project.types import Column
 from esker.sources import Reader, Span
@@ -85,6 +86,9 @@ def open_loader(
         publisher.sides[kind.property] = side.side
         return side
 
+    if contract is not None:
+        history = quality_of(engine.project, publisher.table)
+        publisher.quality = lambda: opened(Quality, history, QUALITY_COLUMNS)
     quarantine = quarantine_of(engine.project, publisher.table)
     loading = replace(loading, quarantine=lambda: opened(Quarantine, quarantine, QUARANTINE_COLUMNS))
     if not pipeline.is_keyed:

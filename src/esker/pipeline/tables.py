@@ -26,6 +26,11 @@ def quarantine_of(project: Project, table: TableId) -> TableId:
     return _beside(project, table, "__quarantine")
 
 
+def quality_of(project: Project, table: TableId) -> TableId:
+    """Return the quality history of a table."""
+    return _beside(project, table, "__quality")
+
+
 def deletes_of(project: Project, table: TableId) -> TableId:
     """Return the table that remembers deletes of a table's rows."""
     return _beside(project, table, "__deletes")

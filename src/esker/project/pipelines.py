@@ -28,7 +28,7 @@ from esker.project.reserved import why_reserved
 from esker.project.sources import Source
 from esker.project.types import Column
 
-SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes")
+SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality")
 """How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
 
 

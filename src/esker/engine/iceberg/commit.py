@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -373,6 +374,18 @@ class Attempt:
         except FileNotFoundError:
             return None  # expired
 
+    def built_records(self) -> int | None:
+        """Return how many rows the table has after what was built, as the snapshot's summary tells."""
+        return _records(self._transaction.currentMetadata().currentSnapshot())
+
+    def records_at(self, moment: datetime) -> int | None:
+        """Return how many rows the table had at a moment; None when it had none yet, or nobody can tell."""
+        newest = None
+        for entry in each(self._base.snapshotLog()):
+            if entry.timestampMillis() <= moment.timestamp() * 1000:
+                newest = entry.snapshotId()
+        return _records(self._base.snapshot(newest)) if newest is not None else None
+
     @property
     def sequence(self) -> int:
         """The sequence number of the current snapshot."""
@@ -419,3 +432,11 @@ class Attempt:
     def _read_metadata(self, location: str) -> Any:
         parser = iceberg(self._jvm, "TableMetadataParser")
         return parser.read(self._table.io(), location)
+
+
+def _records(snapshot: Any) -> int | None:
+    """Return how many rows a snapshot has, as its summary tells."""
+    if snapshot is None or snapshot.summary().get("total-records") is None:
+        return None
+    deleted = snapshot.summary().get("total-position-deletes")
+    return int(snapshot.summary().get("total-records")) - int(deleted or 0)

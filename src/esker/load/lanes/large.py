@@ -32,6 +32,7 @@ from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.foreign import foreign
 from esker.ledger.side_table import DELETED_AT, Stamp
+from esker.load.batch import measures_of
 from esker.load.comparison import NO_KEY, NO_ORDER, Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
@@ -164,7 +165,16 @@ class LargeBatch(Change):
             return attempt.row_delta([data], deletes, compared.doomed, summary)
 
         size = data.bytes + deletes.bytes
-        return Made(commit, compared.counts, size, owed, files, compared.is_change, stamp.summary())
+        return Made(
+            commit,
+            compared.counts,
+            size,
+            owed,
+            files,
+            compared.is_change,
+            stamp.summary(),
+            measures=measures_of(self.tally),
+        )
 
     def _compare(self, attempt: Attempt, moment: datetime) -> Compared[DataFrame]:
         stored = self._by_content(attempt, self._kept.keep(self._stored(attempt)))

@@ -29,6 +29,7 @@ from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.foreign import foreign
 from esker.ledger.side_table import Stamp
+from esker.load.batch import measures_of
 from esker.load.comparison import Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
@@ -119,7 +120,16 @@ class SmallBatch(Change):
             return attempt.row_delta(staged, deletes, looked_at, summary)
 
         size = deletes.bytes + sum(files.bytes for files in staged)
-        return Made(commit, compared.counts, size, owed, owed_files, compared.is_change, stamp.summary())
+        return Made(
+            commit,
+            compared.counts,
+            size,
+            owed,
+            owed_files,
+            compared.is_change,
+            stamp.summary(),
+            measures=measures_of(self.tally),
+        )
 
     def _compare(self, attempt: Attempt, found: list[Found], moment: datetime) -> Compared[pa.Table]:
         verdicts = self._classify(found, self._forgotten(attempt, moment))

@@ -1,0 +1,94 @@
+"""What every check found is kept with each publish, and can be compared at two points in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from esker.errors import NoQuality, UnknownPoint
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+MakeFolder = Callable[..., Folder]
+
+CONTRACT = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: sales
+version: 1.0.0
+schema:
+  - name: sales
+    properties:
+      - {name: id, logicalType: integer, required: true}
+      - name: amount
+        logicalType: integer
+        logicalTypeOptions: {minimum: 0}
+        quality: [{metric: nullValues, mustBe: 0, severity: warning, name: filled}]
+    quality:
+      - {type: sql, name: total, query: "SELECT sum(amount) FROM ${table}", mustBeLessThan: 1000}
+"""
+
+
+def project(make_folder: MakeFolder, **keys: Any) -> Folder:
+    folder = make_folder(
+        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
+    )
+    folder.write("contracts/sales.odcs.yaml", CONTRACT)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"mode": "upsert", "key": ["id"], "lane": "small"},
+        {"mode": "upsert", "key": ["id"], "lane": "large"},
+    ],
+    ids=["append", "small", "large"],
+)
+def test_history(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
+    folder = project(make_folder, **keys)
+    folder.write_csv("landing/a.csv", ["id", "amount"], [(1, 10), (2, 20), (3, -1), (4, "")])
+    first = folder.run()
+    folder.write_csv("landing/b.csv", ["id", "amount"], [(1 if keys else 7, 30), (5, 50)])
+    second = folder.run()
+    opened = folder.open()
+    now = {each.metric: each for each in opened.quality("shop.sales", beside="1")}
+    rows = 4 if keys else 5
+    assert (now["record_count"].value, now["record_count"].earlier) == (rows, 3)
+    assert (now["rows_read"].value, now["rows_read"].earlier) == (2, 4)
+    assert (now["amount.minimum"].value, now["amount.minimum"].earlier) == (0, 1)
+    assert (now["filled"].value, now["filled"].change) == (0, -1)
+    assert now["total"].passed is True
+    assert now["total"].value == (100 if keys else 110)
+    assert now["record_count"].snapshot == second.snapshot_id
+    then = {each.metric: each for each in opened.quality("shop.sales", as_of="1")}
+    assert then["record_count"].snapshot == first.snapshot_id
+    assert (then["rows_bad"].value, then["total"].value) == (1, 30)
+    count = opened.table("shop.sales__quality").count()
+    assert folder.run().rows.read == 0
+    assert folder.open().table("shop.sales__quality").count() == count
+
+
+def test_points(make_folder: MakeFolder) -> None:
+    folder = project(make_folder)
+    with pytest.raises(NoQuality):
+        folder.open().quality("shop.sales")
+    folder.write_csv("landing/a.csv", ["id", "amount"], [(1, 10)])
+    folder.run()
+    opened = folder.open()
+    assert opened.quality("shop.sales", as_of="2001-01-01") == []
+    assert opened.quality("shop.sales", as_of="2100-01-01T00:00:00Z") == opened.quality("shop.sales")
+    with pytest.raises(UnknownPoint):
+        opened.quality("shop.sales", as_of="yesterday")
+
+
+def test_without_a_contract_none_is_kept(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.run()
+    with pytest.raises(NoQuality):
+        folder.open().quality("shop.sales")
