@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from esker.errors import NotInQuarantine, ReplayUnsuitable
@@ -164,3 +168,74 @@ def test_records_that_could_not_be_parsed_wait(make_folder: MakeFolder) -> None:
     with pytest.raises(NotInQuarantine, match="no such rows") as caught:
         folder.open().replay("sales")
     assert "could not be parsed" in caught.value.reason
+
+
+def test_values_come_back_as_they_were(make_folder: MakeFolder) -> None:
+    """Moments, decimals, bytes and nested values are not rounded on their way through the quarantine."""
+    folder = make_folder(
+        pipelines={"sales": Folder.files_pipeline("landing/*.parquet", "parquet", bad_rows="quarantine")}
+    )
+    exact = Decimal("12345678901234567.123456789")
+    moment = datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)
+    values = pa.table(
+        {
+            "id": pa.array([1, None], pa.int64()),
+            "d": pa.array([exact, exact], pa.decimal128(38, 9)),
+            "t": pa.array([moment, moment], pa.timestamp("us", tz="UTC")),
+            "b": pa.array([b"\x00\xff", b"\x00\xff"]),
+            "n": pa.array([{"x": [exact], "m": [("k", 1.5)]}] * 2, NESTED),
+        }
+    )
+    pq.write_table(values, folder.path / "landing/a.parquet")
+    folder.change(columns={"id": {"type": "bigint", "required": True}})
+    assert folder.run().rows.quarantined == 1
+    folder.change(columns={"id": {"type": "bigint", "required": False}})
+    result = folder.open().replay("sales")
+    assert result.rows.inserted == 1, result.error
+    first, second = folder.open().table("shop.sales").orderBy("id").collect()
+    assert first["id"] is None
+    for name in ("d", "t", "b", "n"):
+        assert first[name] == second[name]
+    assert first["d"] == exact
+
+
+NESTED = pa.struct({"x": pa.list_(pa.decimal128(38, 9)), "m": pa.map_(pa.string(), pa.float64())})
+
+
+def test_rows_with_columns_that_the_table_lacks(make_folder: MakeFolder) -> None:
+    """They are not loaded without them; once the table has the column, they are loaded with it."""
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(evolution="discard_row")})
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    folder.run()
+    folder.write_csv("landing/b.csv", ["id", "extra"], [(2, "x")])
+    assert folder.run().rows.quarantined == 1
+    with pytest.raises(NotInQuarantine):
+        folder.open().replay("sales")
+    folder.change(columns={"extra": "string"})
+    plans = folder.open().plan(["sales"])
+    folder.open().apply(plans)
+    assert folder.open().replay("sales").rows.inserted == 1
+    assert folder.rows("shop.sales", "id", "extra") == [(1, None), (2, "x")]
+
+
+def test_a_replay_that_is_owed_is_not_repeated(
+    make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop after the commit and before the quarantine knows of it: nothing is loaded twice."""
+    folder = project(make_folder)
+    relax(folder)
+    with monkeypatch.context() as stopping:
+        stopping.setattr("esker.load.loader.drain", lambda *_, **__: {})
+        assert folder.open().replay("sales").rows.inserted == 2
+    with pytest.raises(NotInQuarantine):
+        folder.open().replay("sales", Choice(rule="amount.minimum"))
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == [1, 2, 3]
+
+
+def test_discarding_leaves_no_gap_in_the_change_log(make_folder: MakeFolder) -> None:
+    folder = project(make_folder, mode="upsert", key=["id"])
+    folder.open().discard("sales", Choice(rule="amount.minimum"))
+    folder.write_csv("landing/b.csv", HEADER, [(9, 1, "DE")])
+    assert folder.run().changeset == 3
+    found = folder.open().engine.spark.sql("SHOW TBLPROPERTIES lake.shop.sales__changes").collect()
+    assert "esker.gaps" not in {row["key"] for row in found}

@@ -7,6 +7,7 @@ the column BAD.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import Column as Expression
@@ -14,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.evolution import find
-from esker.contracts.rules import SHOWN_CHARACTERS, RowRules
+from esker.contracts.rules import GOOD, SHOWN_CHARACTERS, RowRules
 from esker.engine.compat import try_cast
 from esker.project.reserved import is_own
 from esker.project.types import (
@@ -86,8 +87,8 @@ def fit(
         "_esker_told1": F.coalesce(*unfit) if unfit else F.lit(None).cast("string"),
         "_esker_told2": F.coalesce(*lacking) if lacking else F.lit(None).cast("string"),
     }
-    raw = [column.name for column in sent if not is_own(column.name)]
-    raw_columns = [F.col(quoted(name)).alias(f"{_RAW}{index}") for index, name in enumerate(raw)]
+    raw = [column for column in sent if not is_own(column.name)]
+    raw_columns = [F.col(quoted(c.name)).alias(f"{_RAW}{index}") for index, c in enumerate(raw)]
     record = F.col(beside.record) if find(sent, beside.record) else F.lit(None).cast("string")
     first = frame.select(
         *fitted,
@@ -96,6 +97,9 @@ def fit(
         *raw_columns,
         record.alias(_RAW),
     )
+    if rules.related:
+        # Only rows that are good otherwise stand in each other's way.
+        first = first.withColumn(GOOD, rules.is_good([F.col(name).isNull() for name in told]))
     for related in rules.related:
         first = related.mark(first, arrival)
     # A record that cannot be parsed, or a value that cannot be read, is lacking too: that is no news.
@@ -103,17 +107,40 @@ def fit(
     bits = rules.broken([is_malformed, is_unfit & ~is_malformed, is_lacking & ~is_malformed & ~is_unfit])
     second = first.select("*", *bits)
     reasons = [F.coalesce(*told), *rules.reasons()]
-    sent_as = F.struct(*(F.col(f"{_RAW}{index}").alias(name) for index, name in enumerate(raw)))
+    sent_as = payload((c.name, F.col(f"{_RAW}{index}"), c.type) for index, c in enumerate(raw))
     why = F.struct(
         # Null where nothing is told: Arrow takes no struct that is null and has a field that never is.
         F.when(rules.is_rejected(), rules.names().cast("array<string>")).alias("rules"),
         F.nullif(F.concat_ws("; ", *reasons), F.lit("")).alias("reason"),
-        F.coalesce(
-            F.col(_RAW), F.to_json(sent_as, {"ignoreNullFields": "false"}) if raw else F.lit(None)
-        ).alias("payload"),
+        F.coalesce(F.col(_RAW), sent_as).alias("payload"),
     )
     names = [quoted(column.name) for column in columns]
     return second.select(*names, *keep, *rules.columns, F.when(rules.is_rejected(), why).alias(BAD))
+
+
+def payload(values: Iterable[tuple[str, Expression, Type]]) -> Expression:
+    """Return values by name as a JSON object, all of them as texts: JSON knows neither moments nor decimals.
+
+    Bytes stand there in base 64.
+    """
+    texts = [
+        (F.base64(value) if kind == Plain("binary") else value.cast(ddl(_as_text(kind)))).alias(name)
+        for name, value, kind in values
+    ]
+    if not texts:
+        return F.lit(None).cast("string")
+    return F.to_json(F.struct(*texts), {"ignoreNullFields": "false"})
+
+
+def _as_text(kind: Type) -> Type:
+    match kind:
+        case Struct(fields):
+            return Struct(tuple(Column(field.name, _as_text(field.type)) for field in fields))
+        case Array(element):
+            return Array(_as_text(element))
+        case Map(_, value):
+            return Map(Plain("string"), _as_text(value))
+    return Plain("string")
 
 
 def _fitted(value: Expression, sent: Type, wanted: Type, path: str) -> tuple[Expression, Expression | None]:

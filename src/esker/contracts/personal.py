@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("email", ("email", "e mail", "mail address")),
-    ("phone", ("phone", "telephone", "tel", "mobile", "cell", "fax", "msisdn")),
+    (
+        "phone",
+        ("phone", "phone number", "phone number", "telephone", "tel", "mobile", "cell", "fax", "msisdn"),
+    ),
     (
         "name",
         (
@@ -87,6 +90,7 @@ _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "login",
         ),
     ),
+    ("secret", ("password", "passwd", "pwd", "token", "api key", "secret", "private key", "access key")),
     ("position", ("latitude", "longitude", "geolocation")),
 )
 _NO_PERSON = (
@@ -135,9 +139,11 @@ def guess(name: str, shares: dict[str, float]) -> Guess | None:
         if shares.get(kind, 0) >= _MOST:
             return Guess(kind, f"{shares[kind]:.0%} of the values look like it")
     words = f" {_words(name)} "
+    compact = words.replace(" ", "")
     for kind, known in _NAMES:
         for word in known:
-            if f" {word} " in words and not any(f" {other} " in words for other in _NO_PERSON):
+            is_there = f" {word} " in words or compact == word.replace(" ", "")
+            if is_there and not any(f" {other} " in words for other in _NO_PERSON):
                 return Guess(kind, f'its name says "{word}"')
     # `name` alone: of a person, unless the name says of what.
     if words == " name ":

@@ -61,7 +61,7 @@ class PluggedInRows:
 
     def told(self) -> Expression:
         reason = F.substring(F.col(self._reason), 1, 2 * SHOWN_CHARACTERS)
-        return F.coalesce(reason, F.lit(f'breaks the rule "{self.rule.name}"'))
+        return F.coalesce(F.nullif(reason, F.lit("")), F.lit(f'breaks the rule "{self.rule.name}"'))
 
     @property
     def _reason(self) -> str:

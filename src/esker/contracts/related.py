@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from esker.contracts.rules import SHOWN_CHARACTERS, CheckedRule
+from esker.contracts.rules import GOOD, SHOWN_CHARACTERS, CheckedRule
 from esker.project.types import quoted
-
-Rows = Callable[[], DataFrame | None]
-"""Reads a table's rows; None when there is no table yet."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +21,14 @@ class UniqueRows:
     columns: tuple[str, ...]
     key: tuple[str, ...]
     """Rows of the table with the same key are not compared: the new one takes their place."""
-    stored: Rows
-    """The rows that stay in the table beside those of the batch."""
+    stored: DataFrame | None
+    """The rows that stay in the table beside those of the batch, if any."""
 
     def mark(self, rows: DataFrame, arrival: tuple[str, ...]) -> DataFrame:
         values = [F.col(quoted(name)) for name in self.columns]
-        is_whole = _all_there(values)
-        # Rows without a value are like no other; each has a group of its own, and no task has all of them.
+        is_whole = _all_there(values) & F.col(GOOD)
+        # Rows that are bad anyway stand in nobody's way, and those without a value are like no other: each
+        # has a group of its own, and no task has all of them.
         apart = F.when(~is_whole, F.struct(*arrival))
         own = [F.col(quoted(name)) for name in self.key]
         window = Window.partitionBy(*values, apart)
@@ -41,27 +38,22 @@ class UniqueRows:
             # Versions of one key are no duplicates of each other.
             first = first & (F.struct(*own) != F.first(F.struct(*own)).over(ordered))
         marked = rows.withColumn(self.flag, is_whole & first)
-        stored = self.stored()
-        return marked if stored is None else self._beside(marked, stored)
+        return marked if self.stored is None else self._beside(marked, self.stored)
 
     def _beside(self, rows: DataFrame, stored: DataFrame) -> DataFrame:
         """Return rows with the flag set where the table has their values, too."""
         names = [f"_esker_v{index}" for index in range(len(self.columns))]
         values = [F.col(quoted(name)).alias(alias) for name, alias in zip(self.columns, names, strict=True)]
-        own = [F.col(quoted(name)) for name in self.key]
-        holder = F.struct(*own) if own else F.lit(0)
-        known = (
-            stored.select(*values, holder.alias("_esker_holder"))
-            .groupBy(*names)
-            .agg(F.min("_esker_holder").alias("_esker_low"), F.max("_esker_holder").alias("_esker_high"))
-        )
+        if self.key:
+            # What the batch brings of a key takes the place of what is stored of it.
+            keys = [quoted(name) for name in self.key]
+            stored = stored.join(rows.where(GOOD).select(*keys).distinct(), list(self.key), "left_anti")
+        known = stored.select(*values).distinct().withColumn("_esker_known", F.lit(True))
         same = [F.col(quoted(name)) == F.col(alias) for name, alias in zip(self.columns, names, strict=True)]
         found = rows.join(known, same, "left")
-        is_there = F.col("_esker_low").isNotNull()
-        if own:
-            is_there = is_there & ((F.col("_esker_low") != holder) | (F.col("_esker_high") != holder))
+        is_there = F.col("_esker_known").isNotNull()
         flagged = found.withColumn(self.flag, F.col(self.flag) | is_there)
-        return flagged.drop(*names, "_esker_low", "_esker_high")
+        return flagged.drop(*names, "_esker_known")
 
     def told(self) -> Expression:
         return _told(self.columns, "is there already")
@@ -76,12 +68,12 @@ class ReferencedRows:
     columns: tuple[str, ...]
     table: str
     to: tuple[str, ...]
-    others: Callable[[], DataFrame]
+    others: DataFrame
 
     def mark(self, rows: DataFrame, arrival: tuple[str, ...]) -> DataFrame:
         names = [f"_esker_v{index}" for index in range(len(self.columns))]
         targets = [F.col(quoted(name)).alias(alias) for name, alias in zip(self.to, names, strict=True)]
-        known = self.others().select(*targets).distinct().withColumn("_esker_known", F.lit(True))
+        known = self.others.select(*targets).distinct().withColumn("_esker_known", F.lit(True))
         values = [F.col(quoted(name)) for name in self.columns]
         same = [value == F.col(alias) for value, alias in zip(values, names, strict=True)]
         found = rows.join(known, same, "left")

@@ -6,8 +6,10 @@ is only put together for rows that are bad.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Protocol
 
 from pyspark.sql import Column as Expression
@@ -18,8 +20,17 @@ from esker.project.contract.model import Bound, Contract, Limits, RowRule, Sever
 
 BROKEN = "_esker_broken"
 """Columns of a checked frame: which rules a row breaks, as bits, `_esker_broken0` first."""
+GOOD = "_esker_good"
+"""Column of a frame that related rules look at: the row breaks no rule on itself."""
 MALFORMED_RULE, TYPE_RULE, REQUIRED_RULE = "malformed", "type", "required"
 _BITS = 62
+_DAYS = ("current_date", "curdate")
+_CLOCK = re.compile(
+    r"(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)"
+    r"|\b(?P<clock>current_timestamp|localtimestamp|now|current_date|curdate)\b(?:\s*\(\s*\))",
+    re.IGNORECASE,
+)
+"""Functions that tell the time; texts and quoted names are left as they are."""
 SHOWN_CHARACTERS = 200
 
 
@@ -79,6 +90,15 @@ class RowRules:
         conditions = tuple(rule for rule in contract.rules if isinstance(rule, RowRule))
         return cls(conditions, related, contract.limits)
 
+    def at(self, moment: datetime) -> RowRules:
+        """Return the same rules with the clock stopped: rows may be checked more than once, and alike."""
+        return replace(
+            self,
+            conditions=tuple(
+                replace(rule, condition=stopped(rule.condition, moment)) for rule in self.conditions
+            ),
+        )
+
     @property
     def is_empty(self) -> bool:
         """There are none but those that every row is checked by."""
@@ -93,6 +113,16 @@ class RowRules:
     def columns(self) -> tuple[str, ...]:
         """The columns that hold the bits."""
         return tuple(f"{BROKEN}{index}" for index in range(-(-len(self.all) // _BITS)))
+
+    def is_good(self, built_in: Sequence[Expression]) -> Expression:
+        """Return whether a row breaks none of the rules on itself that would reject it."""
+        good = F.lit(True)
+        for test in built_in:
+            good = good & test
+        for rule in self.conditions:
+            if rule.severity == "error" and rule.bound is None:
+                good = good & ~_is_broken(rule)
+        return good
 
     def broken(self, built_in: Sequence[Expression]) -> list[Expression]:
         """Return the columns with the bits; `built_in` tells which of the built-in checks a row breaks."""
@@ -176,7 +206,26 @@ class Tally:
 
 
 def _is_broken(rule: RowRule) -> Expression:
-    return F.expr(f"coalesce(NOT ({rule.condition}), false)")
+    return F.expr(broken_sql(rule.condition))
+
+
+def broken_sql(condition: str) -> str:
+    """Return SQL that is true where a condition does not hold."""
+    # On a line of its own: a condition may end with a comment.
+    return f"coalesce(NOT ({condition}\n), false)"
+
+
+def stopped(condition: str, moment: datetime) -> str:
+    """Return a condition in which the clock stands still."""
+
+    def replaced(found: re.Match[str]) -> str:
+        if found["text"] is not None:
+            return found["text"]
+        text = moment.astimezone(UTC).isoformat(timespec="microseconds")
+        clock = f"TIMESTAMP '{text}'"
+        return f"CAST({clock} AS DATE)" if found["clock"].lower() in _DAYS else clock
+
+    return _CLOCK.sub(replaced, condition)
 
 
 def _told(rule: RowRule) -> Expression:

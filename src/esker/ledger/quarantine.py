@@ -35,6 +35,8 @@ REPLAYED, DISCARDED = "replayed", "discarded"
 
 def open_rows(quarantine: DataFrame) -> DataFrame:
     """Return the rows of a quarantine that still wait for somebody."""
+    if "resolution" not in quarantine.columns:
+        return quarantine  # made before rows could be replayed
     done = quarantine.where(F.col("resolution").isNotNull())
     done = done.select("of_changeset", "of_row").distinct()
     same = [F.col("changeset") == F.col("of_changeset"), F.col("row") == F.col("of_row")]

@@ -6,11 +6,13 @@ same snapshot is published. If one does not, the branch stays for people to look
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -31,7 +33,6 @@ from esker.project.types import quoted
 
 DRAFT = "draft"
 """What a batch trips whose contract nobody has released."""
-_VIEW = "_esker_staged"
 _WEEK = timedelta(days=7)
 _TRIES = 10
 
@@ -46,10 +47,21 @@ class Audited:
 
     @property
     def is_passed(self) -> bool:
-        return self.value is None or self.audit.bound.admits(self.value)
+        if self.value is None:
+            # A first batch has nothing to be compared with; of others a number is wanted.
+            return self.audit.metric == "row_count_change"
+        return math.isfinite(self.value) and self.audit.bound.admits(self.value)
+
+    def is_worse(self, seen: int) -> bool:
+        """Tell whether it is further from what it must be than a figure that a person has seen."""
+        return self.audit.bound.is_further(self.figure, seen)
+
+    @property
+    def figure(self) -> int:
+        return round(self.value) if self.value is not None and math.isfinite(self.value) else 0
 
     def __str__(self) -> str:
-        shown = f"{self.value:,.6g}" if self.value is not None else "nothing"
+        shown = f"{self.value:,.6g}" if self.value is not None else "no number"
         return f'"{self.audit.name}" is {shown}, and {self.audit.bound}'
 
 
@@ -71,9 +83,12 @@ class Audits:
     def is_needed(self) -> bool:
         return bool(self.audits) or self.is_draft
 
-    def check(self, staged: SnapshotId, before: SnapshotId | None, now: datetime) -> list[Tripped]:
-        """Return what is wrong with a staged snapshot, beside the one that is current."""
+    def check(
+        self, staged: SnapshotId, before: SnapshotId | None, now: datetime, approved: Approved
+    ) -> list[Tripped]:
+        """Return what is wrong with a staged snapshot, if anything is that nobody has approved."""
         tripped = []
+        is_approved = not self.is_draft or DRAFT in approved
         self.measures = []
         if self.is_draft:
             tripped.append(Tripped(DRAFT, 1, 0, "its contract is a draft"))
@@ -85,9 +100,10 @@ class Audits:
             if audit.severity == "warning":
                 self.warned[f"audit {found}"] = None
             else:
-                value = int(found.value or 0)
-                tripped.append(Tripped(f"audit {audit.name}", value, value - 1, f"audit {found}"))
-        return tripped
+                guard = f"audit {audit.name}"
+                tripped.append(Tripped(guard, found.figure, found.figure, f"audit {found}"))
+                is_approved &= guard in approved and not found.is_worse(approved[guard])
+        return [] if is_approved else tripped
 
     def _value(
         self, audit: Audit, staged: SnapshotId, before: SnapshotId | None, now: datetime
@@ -109,8 +125,12 @@ class Audits:
                     return _number(self._rows(staged).agg(age / 60_000_000))
                 case "sql":
                     assert audit.query is not None
-                    self._rows(staged).createOrReplaceTempView(_VIEW)
-                    return _number(self.engine.spark.sql(audit.query.replace("{table}", _VIEW)))
+                    view = f"esker_staged_{uuid4().hex}"
+                    self._rows(staged).createOrReplaceTempView(view)
+                    try:
+                        return _number(self.engine.spark.sql(audit.query.replace("{table}", view)))
+                    finally:
+                        self.engine.spark.catalog.dropTempView(view)
 
     def _rows(self, snapshot: SnapshotId) -> DataFrame:
         return self.engine.spark.read.option("versionAsOf", str(snapshot)).table(self.table.sql)
@@ -130,6 +150,10 @@ class AuditedChange(Change):
     @property
     def columns(self) -> tuple[str, int]:
         return self.change.columns
+
+    @property
+    def reads_again(self) -> bool:
+        return self.change.reads_again
 
     def first_attempt(self) -> Attempt | None:
         return self.change.first_attempt()
@@ -165,8 +189,8 @@ class AuditedChange(Change):
             summary["esker.changeset"] = str(changeset)
         snapshot, _ = made.commit(staging, summary)
         staging.swap()
-        tripped = self.audits.check(snapshot, attempt.current, datetime.now(UTC))
-        if any(each.guard not in self.approved for each in tripped):
+        tripped = self.audits.check(snapshot, attempt.current, datetime.now(UTC), self.approved)
+        if tripped:
             raise Held(self.pipeline, str(self.audits.table), tripped, branch)
         self._staged = _Staged(made, snapshot, attempt.current, changeset)
 
@@ -206,4 +230,7 @@ def drop_staged(engine: Engine, table: TableId, pipeline: str) -> None:
 def _number(frame: DataFrame) -> float | None:
     """Return the one value that a query gives."""
     row: Any = frame.first()
-    return None if row is None or row[0] is None else float(row[0])
+    try:
+        return None if row is None or row[0] is None else float(row[0])
+    except (TypeError, ValueError):
+        return None  # a date or a text: told as no number

@@ -141,6 +141,10 @@ class StagedRows(Change):
     def columns(self) -> tuple[str, int]:
         return self.files.table_uuid, self.files.schema_id
 
+    @property
+    def reads_again(self) -> bool:
+        return self.staged.rejected is not None
+
     def made(self, commit: Commit, changeset: int) -> Made:
         """Return the batch with its rejected rows, which are staged for the quarantine."""
         counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
@@ -205,7 +209,7 @@ def stage_rows(loading: Loading, batch: Batch) -> Staged:
     broken = {name.removeprefix("rule "): counts[name] for name in counts if name.startswith("rule ")}
     bad = counts.get("bad", 0) + counts.get("unknown", 0)
     rejected = rejected_rows(checked.where(is_left_out), F.col(ROW_NUMBER)) if bad else None
-    return Staged(files, Tally(counts["read"], counts.get("bad", 0), broken), rejected)
+    return Staged(files, Tally(counts["read"], bad, broken), rejected)
 
 
 def _packed(frame: DataFrame, engine: Engine, source_bytes: int) -> DataFrame:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,14 +75,15 @@ def collect(
         told = read.bad.filter(which)
         parts.append(_told(told, told.field("rules"), read, numbers, which))
         kept = pc.and_(kept, pc.is_null(read.bad))
-        keys = read.rows.filter(which).select(list(given.rules.key))
-        protected = keys.drop_null() if given.rules.is_complete else None
     if lacking is not None:
         parts.append(_rejected(read.rows, numbers, read.origins, pc.and_(kept, lacking), given.rules))
         kept = pc.and_(kept, pc.invert(lacking))
     rejected = pa.concat_tables(parts)
+    if given.rules.is_complete:
+        protected = read.rows.filter(pc.invert(kept)).select(list(given.rules.key)).drop_null()
+    tally = replace(read.tally, rows=len(read.rows), rejected=len(rejected))
     good = (read.rows.filter(kept), numbers.filter(kept), read.deletes.filter(kept))
-    return Collected(*good, rejected, protected, read.tally)
+    return Collected(*good, rejected, protected, tally)
 
 
 @dataclass(frozen=True)
@@ -221,7 +225,7 @@ def _rejected(
         columns = ", ".join(f'"{name}"' for name in missing or [rules.dates or ""])
         broken.append([role])
         reasons.append(f"the {role} column {columns} has no value")
-    payloads = [json.dumps(row, default=str, ensure_ascii=False) for row in bad.to_pylist()]
+    payloads = [_payload(row) for row in bad.to_pylist(maps_as_pydicts="lossy")]
     return pa.table(
         {
             "row": numbers.filter(which),
@@ -231,6 +235,26 @@ def _rejected(
             "payload": pa.array(payloads, pa.string()),
         }
     )
+
+
+def _payload(row: Mapping[str, Any]) -> str:
+    """Return a row as JSON, with all values as texts, like those that Spark writes."""
+    return json.dumps({name: _text(value) for name, value in row.items()}, ensure_ascii=False)
+
+
+def _text(value: Any) -> Any:
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dict():
+            return {str(name): _text(inner) for name, inner in value.items()}
+        case list():
+            return [_text(inner) for inner in value]
+    return str(value)
 
 
 def _told(told: pa.Array, rules: pa.Array, read: _Read, numbers: pa.Array, which: pa.Array) -> pa.Table:

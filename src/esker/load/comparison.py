@@ -12,6 +12,7 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
 from esker.contracts.rules import Tally
+from esker.engine.compat import to_arrow
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.metadata import SnapshotId
@@ -58,6 +59,8 @@ class Comparison:
     """Opens the quarantine, and makes it when there is none."""
     memory: Memory
     guards: Guards
+    resolved: DataFrame | None
+    """What is written into the quarantine with the batch: rows of it are loaded again."""
     reached: Callable[[Step], None]
 
     def check_base(self, attempt: Attempt) -> None:
@@ -90,11 +93,19 @@ class Comparison:
 
         if self.log is not None and changes is not None:
             stage(self.log, changes)
-        if rejected is not None:
-            stage(self.quarantine(), rejected)
+        if (owed_rows := self._quarantined(rejected)) is not None:
+            stage(self.quarantine(), owed_rows)
         if deletes is not None:
             stage(self.memory.open(), deletes)
         return owed, staged
+
+    def _quarantined(self, rejected: Rows | None) -> Rows | None:
+        """Return what goes to the quarantine: rows that are bad, and what became of earlier ones."""
+        if self.resolved is None or rejected is None:
+            return self.resolved if rejected is None else rejected
+        if isinstance(rejected, DataFrame):
+            return rejected.unionByName(self.resolved, allowMissingColumns=True).coalesce(1)
+        return pa.concat_tables([rejected, to_arrow(self.resolved)], promote_options="permissive")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Guards:
         if most is not None and most.is_exceeded(tally.rejected, tally.rows):
             allowed = int(most.number * tally.rows) if most.is_share else int(most.number)
             return Tripped("max_quarantined", tally.rejected, allowed, f"{told}, and at most {most} may")
-        if tally.rejected >= tally.rows:
+        if tally.rejected >= tally.rows and self.pipeline.quarantines:
             return Tripped("max_quarantined", tally.rejected, tally.rows - 1, f"{told}: none would be loaded")
         return None
 

@@ -113,7 +113,7 @@ class Loader:
             self.source.record(piece, self.publisher.run)
             self._reached(Step.RECORDED)
             made = self.publisher.publish(
-                change, planned, piece.end, before_swap=lambda: self._reached(Step.BEFORE_COMMIT)
+                change, planned, piece.end, before_swap=lambda: self._before_swap(change, piece)
             )
         finally:
             change.release()
@@ -126,6 +126,12 @@ class Loader:
         if owed is None and self.publisher.sides:
             self._reached(Step.LOGGED)
         return Loaded(made.counts, made.bytes, made, owed)
+
+    def _before_swap(self, change: Change, piece: Slice) -> None:
+        if change.reads_again:
+            # Bad rows were read once more than the others: the source must still be what it was.
+            self.source.confirm(piece)
+        self._reached(Step.BEFORE_COMMIT)
 
     def settle(
         self, properties: Mapping[str, str], ready: Mapping[tuple[str, int], StagedFiles] | None = None
@@ -160,14 +166,6 @@ class Loader:
         except EskerError as error:
             return f"{error.message}: {error.reason}"
         return None
-
-    @property
-    def resolves(self) -> bool:
-        """What becomes of rows of the quarantine is published with the batch that they are loaded by.
-
-        Modes with a key need not: the same rows may be loaded again.
-        """
-        return not self.loading.pipeline.is_keyed
 
     def _guards(self, piece: Slice, approved: Approved) -> Guards:
         is_off = piece.command is not None or self.loading.resolved is not None

@@ -73,6 +73,11 @@ class Change(ABC):
         """Return an attempt that is open already, once."""
         return None
 
+    @property
+    def reads_again(self) -> bool:
+        """Rows of the source are read while the batch is made ready."""
+        return False
+
     def release(self) -> None:  # noqa: B027
         """Give back what was kept for further attempts."""
 

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from esker.contracts.check import BAD
+from esker.contracts.check import BAD, payload
+from esker.contracts.rules import BROKEN
 from esker.project.reserved import is_own
-from esker.project.types import quoted
+from esker.project.types import columns_from_json, quoted
 
 UNKNOWN = "_esker_unknown"
 """Column of an incoming frame: reason and payload of a row with more than the table has, else null."""
@@ -25,11 +26,12 @@ def with_unknown(frame: DataFrame, paths: Sequence[Path]) -> DataFrame:
     """Return a source's rows with UNKNOWN beside them, for columns that the table lacks."""
     carried = [(".".join(path), _carries(frame, path)) for path in paths]
     names = F.concat_ws(", ", *(F.when(is_there, F.lit(f'"{name}"')) for name, is_there in carried))
-    own = [F.col(quoted(name)) for name in frame.columns if not is_own(name)]
+    sent = columns_from_json(frame.schema.jsonValue())
+    own = ((c.name, F.col(quoted(c.name)), c.type) for c in sent if not is_own(c.name))
     told = F.struct(
         # Null where nothing is told: Arrow takes no struct that is null and has a field that never is.
         F.when(names != "", F.concat(F.lit("the table lacks the column "), names)).alias("reason"),
-        F.to_json(F.struct(*own)).alias("payload"),
+        payload(own).alias("payload"),
     )
     return frame.withColumn(UNKNOWN, F.when(names != "", told))
 
@@ -38,7 +40,12 @@ def forgiven(fitted: DataFrame) -> DataFrame:
     """Return fitted rows; what is wrong with one that is left out anyway does not count."""
     if UNKNOWN not in fitted.columns or BAD not in fitted.columns:
         return fitted
-    return fitted.withColumn(BAD, F.when(F.col(UNKNOWN).isNull(), F.col(BAD)))
+    is_known = F.col(UNKNOWN).isNull()
+    bits = [name for name in fitted.columns if name.startswith(BROKEN)]
+    return fitted.withColumns(
+        {BAD: F.when(is_known, F.col(BAD))}
+        | {name: F.when(is_known, F.col(name)).otherwise(0) for name in bits}
+    )
 
 
 def _carries(frame: DataFrame, path: Path) -> Expression:

@@ -38,10 +38,13 @@ def reject(project: Project, start: Start, state: State, name: str) -> Hold:
     A backfill that is held is forgotten: it moves no position.
     """
     waiting = _waiting(project, state, name)
+    table = table_of(project, project.pipeline(name))
     if waiting.span is not None:
         release(state, project.state_key, name, backfill=True)
+        engine = start()
+        engine.open_catalog(table.catalog)
+        drop_staged(engine, table, name)
         return waiting
-    table = table_of(project, project.pipeline(name))
     try:
         with held(state, f"{project.state_key}/{name}"):
             engine = start()

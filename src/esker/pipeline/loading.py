@@ -56,7 +56,9 @@ def open_loader(
     """
     pipeline = engine.project.pipeline(name)
     kept = KeptFrames(engine)
-    rules = row_rules(engine, name, publisher.table, kept)
+    is_statement = isinstance(source, StatementRows)
+    is_part = resolved is not None or (span is not None and not span.is_full)
+    rules = row_rules(engine, name, publisher.table, kept, is_statement=is_statement, is_part=is_part)
     loading = Loading(
         engine,
         name,
@@ -74,7 +76,8 @@ def open_loader(
     guards = Guards(name, str(publisher.table), pipeline, is_whole=is_whole, rules=rules, sizes=sizes)
     audits = Audits(engine, publisher.table)
     if contract is not None and not isinstance(source, StatementRows):
-        audits = Audits(engine, publisher.table, contract.audits, contract.is_draft)
+        is_draft = contract.is_draft and resolved is None
+        audits = Audits(engine, publisher.table, contract.audits, is_draft)
 
     def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
         present = find_table(engine, table)

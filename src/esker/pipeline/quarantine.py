@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,15 +11,18 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.contracts.evolution import find
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import TableId, find_table, load
 from esker.engine.session import Engine
 from esker.errors import NotInQuarantine, PipelineBusy, ReplayUnsuitable
 from esker.events import Listener, silent
 from esker.ledger.leases import LeaseTaken, held
-from esker.ledger.quarantine import DISCARDED, REPLAYED, open_rows, resolutions
+from esker.ledger.outbox import drain
+from esker.ledger.quarantine import DISCARDED, open_rows, resolutions
 from esker.ledger.run_id import new_run_id
 from esker.ledger.state import State
+from esker.load.unknown import NEW_COLUMN
 from esker.pipeline.plan import open_reader
 from esker.pipeline.resolve import resolve
 from esker.pipeline.result import RunResult
@@ -27,6 +31,7 @@ from esker.pipeline.show import as_mapping
 from esker.pipeline.tables import quarantine_of, table_of
 from esker.project import Project
 from esker.project.reserved import is_own
+from esker.project.types import Array, Column, Map, Struct
 from esker.sources.quarantined import QuarantinedRows
 
 _REPLAYABLE = ("append", "upsert", "insert_only", "sync", "scd2")
@@ -126,17 +131,60 @@ def replay(
         raise ReplayUnsuitable(name, pipeline.mode)
     engine = start()
     table = table_of(project, pipeline)
+    engine.open_catalog(table.catalog)
+    present = find_table(engine, table)
+    if present is None:
+        raise NotInQuarantine(name, "There is no table yet.")
+    columns = tuple(column for column in present.columns if not is_own(column.name))
+
+    def choose() -> tuple[DataFrame, int]:
+        return _readable(engine, table, name, choice, columns)
+
+    source = QuarantinedRows(open_reader(engine, name).fingerprint, choose, columns)
+    result = run_pipeline(project, start, state, name, listen, source)
+    if isinstance(result.error, NotInQuarantine):
+        raise result.error
+    return result
+
+
+def _readable(
+    engine: Engine, table: TableId, name: str, choice: Choice, columns: tuple[Column, ...]
+) -> tuple[DataFrame, int]:
+    """Return the chosen rows that can be loaded again, and how many they are, or raise NotInQuarantine."""
+    # What an earlier replay has published and not yet written there counts: it must not be loaded again.
+    drain(engine, table, load(engine, table).properties)
     rows = _chosen(engine, table, name, choice)
-    present = load(engine, table)
     # A record that could not be parsed has no columns: only the source itself can send it again.
     readable = rows.where(F.col("payload").startswith("{") & F.try_parse_json("payload").isNotNull())
+    for reason in _lacking(readable, columns):
+        readable = readable.where(~(F.array_contains("rules", NEW_COLUMN) & (F.col("reason") == reason)))
     count = readable.count()
     if not count:
-        raise NotInQuarantine(name, "None of the rows can be read: they could not be parsed in the source.")
-    columns = tuple(column for column in present.columns if not is_own(column.name))
-    source = QuarantinedRows(open_reader(engine, name).fingerprint, readable, count, columns)
-    resolved = resolutions(readable, REPLAYED)
-    return run_pipeline(project, start, state, name, listen, source, resolved=resolved)
+        why = "They could not be parsed in the source, or have columns that the table still lacks."
+        raise NotInQuarantine(name, f"None of the rows can be loaded: {why[0].lower()}{why[1:]}")
+    return readable, count
+
+
+def _lacking(rows: DataFrame, columns: tuple[Column, ...]) -> list[str]:
+    """Return why rows were left out whose columns the table still lacks: they would be lost by a replay."""
+    reasons = rows.where(F.array_contains("rules", NEW_COLUMN)).select("reason").distinct().collect()
+    return [
+        row["reason"]
+        for row in reasons
+        if not all(_has(columns, path.split(".")) for path in re.findall(r'"([^"]+)"', row["reason"]))
+    ]
+
+
+def _has(columns: tuple[Column, ...], path: Sequence[str]) -> bool:
+    found = find(columns, path[0])
+    if found is None or len(path) == 1:
+        return found is not None
+    kind = found.type
+    rest = list(path[1:])
+    while isinstance(kind, Array | Map):
+        kind = kind.element if isinstance(kind, Array) else kind.value
+        rest = rest[1:]
+    return not rest or (isinstance(kind, Struct) and _has(kind.fields, rest))
 
 
 def discard(project: Project, start: Start, state: State, name: str, choice: Choice) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from functools import partial
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -12,9 +13,9 @@ from pyspark.sql.types import StructType
 from esker.contracts.evolution import find
 from esker.contracts.plugged_in import PluggedInRows, installed
 from esker.contracts.related import ReferencedRows, UniqueRows
-from esker.contracts.rules import CheckedRule, Related, RowRules
+from esker.contracts.rules import CheckedRule, Related, RowRules, broken_sql
 from esker.engine.failures import JvmFailure, causes, first_line
-from esker.engine.iceberg.table import TableId, find_table
+from esker.engine.iceberg.table import Table, TableId, find_table
 from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
 from esker.errors import InvalidRule, UnknownReference
@@ -23,12 +24,19 @@ from esker.project.contract import Contract
 from esker.project.contract.model import PluggedIn, Reference, RowRule, Unique
 from esker.project.types import Column, columns_as_json, quoted
 
+_BY_CHANCE = re.compile(r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id)\s*\(", re.IGNORECASE)
 _BESIDE_OTHERS = ("append", "upsert", "insert_only", "delete_insert")
 """Modes in which rows of the table stay beside those of a batch."""
 
 
-def row_rules(engine: Engine, name: str, table: TableId, kept: KeptFrames) -> RowRules:
-    """Return the rules for rows of a pipeline. Raises UnknownReference."""
+def row_rules(
+    engine: Engine, name: str, table: TableId, kept: KeptFrames, *, is_statement: bool, is_part: bool
+) -> RowRules:
+    """Return the rules for rows of a pipeline. Raises UnknownReference.
+
+    Rows of a statement are not looked for in the table: they may be its own. A batch that is only a part of
+    what the source holds stands beside what is stored, whatever the mode.
+    """
     contract = engine.project.contract(name)
     if contract is None:
         return RowRules()
@@ -37,10 +45,10 @@ def row_rules(engine: Engine, name: str, table: TableId, kept: KeptFrames) -> Ro
     for rule in contract.rules:
         flag = f"_esker_flag{len(related)}"
         match rule:
-            case Unique() if not _is_key(pipeline, rule.columns):
+            case Unique() if not _is_key(pipeline, rule.columns) and not is_statement:
                 checked = CheckedRule(rule.name, rule.severity, rule.limits, rule.bound)
                 key = tuple(pipeline.key) if pipeline.is_keyed else ()
-                stored = partial(_stored, engine, pipeline, table)
+                stored = _stored(engine, pipeline, table) if is_part or _is_beside(pipeline) else None
                 related.append(UniqueRows(checked, flag, rule.columns, key, stored))
             case Reference():
                 related.append(_reference(engine, contract, rule, table.catalog, flag))
@@ -48,7 +56,7 @@ def row_rules(engine: Engine, name: str, table: TableId, kept: KeptFrames) -> Ro
                 checked = CheckedRule(rule.name, rule.severity, rule.limits)
                 check = installed()[rule.engine]
                 related.append(PluggedInRows(checked, flag, rule.engine, check, rule.implementation, kept))
-    return RowRules.of(contract, tuple(related))
+    return RowRules.of(contract, tuple(related)).at(datetime.now(UTC))
 
 
 def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...]) -> None:
@@ -62,8 +70,12 @@ def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...])
     nothing = engine.spark.createDataFrame([(None,) * len(columns)], schema)
 
     def run(conditions: list[str]) -> None:
-        nothing.select(*(F.expr(condition).cast("boolean") for condition in conditions)).collect()
+        nothing.select(*(F.expr(broken_sql(condition)) for condition in conditions)).collect()
 
+    for rule in rules:
+        if _BY_CHANCE.search(rule.condition):
+            place = f"{rule.file}:{rule.line}" if rule.line else rule.file
+            raise InvalidRule(place, rule.name, "it gives another answer each time")
     try:
         run([rule.condition for rule in rules])
     except JvmFailure:
@@ -91,11 +103,25 @@ def _is_key(pipeline: Pipeline, columns: tuple[str, ...]) -> bool:
     return pipeline.is_keyed and {n.lower() for n in columns} == {n.lower() for n in pipeline.key}
 
 
+def _is_beside(pipeline: Pipeline) -> bool:
+    return pipeline.mode in _BESIDE_OTHERS
+
+
+def _pinned(engine: Engine, present: Table) -> DataFrame:
+    """Return a table's rows at one snapshot: rows are checked more than once, and alike each time."""
+    reader, snapshot = engine.spark.read, present.snapshot
+    # A snapshot has the columns of its time: where others have come since, the table itself is read.
+    if snapshot is not None and snapshot.schema_id == present.schema_id:
+        reader = reader.option("versionAsOf", str(snapshot.id))
+    return reader.table(present.id.sql)
+
+
 def _stored(engine: Engine, pipeline: Pipeline, table: TableId) -> DataFrame | None:
     """Return the rows that stay in the table beside those of a batch; None when there are none."""
-    if pipeline.mode not in _BESIDE_OTHERS:
+    present = find_table(engine, table)
+    if present is None or present.snapshot is None:
         return None
-    rows = engine.spark.table(table.sql)
+    rows = _pinned(engine, present)
     if pipeline.keeps_deleted and pipeline.deleted_column in rows.columns:
         rows = rows.where(~F.coalesce(F.col(quoted(pipeline.deleted_column)), F.lit(False)))
     return rows
@@ -112,5 +138,5 @@ def _reference(
         if find(present.columns, name) is None:
             raise UnknownReference(contract.file, rule.name, f'table "{rule.table}" has no column "{name}"')
     checked = CheckedRule(rule.name, rule.severity, rule.limits)
-    others = partial(engine.spark.table, other.sql)
+    others = _pinned(engine, present)
     return ReferencedRows(checked, flag, rule.columns, rule.table, rule.to, others)

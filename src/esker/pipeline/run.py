@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from esker.engine.session import Engine
 from esker.errors import (
     ChangeNotApplied,
@@ -20,6 +18,7 @@ from esker.errors import (
     SchemaMoved,
     StateError,
     TableMoved,
+    Tripped,
     Unexpected,
 )
 from esker.events import Listener, Reached, Step, silent
@@ -27,6 +26,7 @@ from esker.ledger.entry import LedgerEntry
 from esker.ledger.holds import hold, release
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.outbox import lag
+from esker.ledger.quarantine import REPLAYED, resolutions
 from esker.ledger.remembered import remember
 from esker.ledger.run_id import new_run_id
 from esker.ledger.runs import batch_sizes, record_end, record_start
@@ -37,15 +37,16 @@ from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher
 from esker.pipeline.loading import open_loader
 from esker.pipeline.plan import PipelinePlan, apply_changes, open_again, open_reader, plan_pipeline
-from esker.pipeline.resolve import resolve
 from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
 from esker.project.modes import WHOLE
 from esker.project.secrets import redact
 from esker.sources import Reader, Slice, Span
+from esker.sources.quarantined import QuarantinedRows
 
 _REPLANS = 3
+_STILL_WAITING = "The rows wait on in the quarantine. Change the audit in the contract, or discard them."
 _HAND_OVER_AGAIN = "If the rows are right, hand them over again with this error: load(…, approved=error)."
 
 
@@ -71,13 +72,11 @@ def run_pipeline(
     *,
     span: Span | None = None,
     approved: Approved | None = None,
-    resolved: DataFrame | None = None,
 ) -> RunResult:
     """Run one pipeline. Errors are in the result; only an interruption is raised.
 
     With `handed_over`, its rows are loaded in the place of the source's. Its first batch trips no guard
-    with figures that a person has `approved`. With `span`, that part of the source is loaded again. Rows
-    of the quarantine come with what is written there when they are loaded (`resolved`).
+    with figures that a person has `approved`. With `span`, that part of the source is loaded again.
     """
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
@@ -85,7 +84,7 @@ def run_pipeline(
         with held(state, f"{project.state_key}/{name}"):
             return _recorded(
                 project,
-                _Run(start, state, listen, result, handed_over, span, approved or {}, resolved),
+                _Run(start, state, listen, result, handed_over, span, approved or {}),
                 result,
             )
     except LeaseTaken as taken:
@@ -153,7 +152,6 @@ class _Run:
     handed_over: Reader | None = None
     span: Span | None = None
     approved: Approved = field(default_factory=dict)
-    resolved: DataFrame | None = None
     _engine: Engine | None = None
 
     @property
@@ -198,6 +196,9 @@ class _Run:
             self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
         if not plan.columns:
             return  # there is no table yet, and nothing to load into one
+        resolved = None
+        if isinstance(source, QuarantinedRows) and plan.slices:
+            resolved = resolutions(source.rows, REPLAYED)
         loader = open_loader(
             self.engine,
             plan.pipeline,
@@ -207,7 +208,7 @@ class _Run:
             self.listen,
             self._sizes,
             self.span,
-            self.resolved,
+            resolved,
         )
         loader.settle(plan.properties)
         if plan.slices:
@@ -234,8 +235,6 @@ class _Run:
             if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
 
-        if self.resolved is not None and not loader.resolves:
-            resolve(self.engine, plan.pipeline, plan.table, self.resolved, self.result.run_id)
         if self.result.batches and (failed := loader.forget(datetime.now(UTC))):
             self._add(notes=(*self.result.notes, failed))
 
@@ -249,7 +248,8 @@ class _Run:
         except Held as error:
             if self.handed_over is not None:
                 # Nothing to write down: whoever handed the rows over has them, `esker approve` would not.
-                error.remedy = _HAND_OVER_AGAIN
+                is_replay = isinstance(self.handed_over, QuarantinedRows)
+                error.remedy = _STILL_WAITING if is_replay else _HAND_OVER_AGAIN
                 raise
             hold(
                 self.state,
@@ -258,7 +258,8 @@ class _Run:
                 run_id=self.result.run_id,
                 entry=entry,
                 position=piece.end,
-                tripped=error.tripped,
+                # With what was approved before: who decides about this need not decide about that again.
+                tripped=[*error.tripped, *self._approved_before(error)],
                 message=error.message,
                 span=self.span.as_json() if self.span else None,
             )
@@ -271,6 +272,14 @@ class _Run:
             # begins anew each time, and meets what was shown wherever it lies.
             self.approved = {}
         return loaded
+
+    def _approved_before(self, error: Held) -> list[Tripped]:
+        known = {each.guard for each in error.tripped}
+        return [
+            Tripped(guard, rows, rows, "approved already")
+            for guard, rows in self.approved.items()
+            if guard not in known
+        ]
 
     @property
     def _is_normal(self) -> bool:

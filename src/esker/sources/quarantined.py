@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
+from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
-from esker.project.types import Column, columns_as_json
+from esker.project.types import Column, Plain, columns_as_json
 from esker.sources.files.jsonl import as_text
-from esker.sources.source import ORIGIN, Sent, Slice, Weight
+from esker.sources.source import MALFORMED, ORIGIN, RECORD, Sent, Slice, Weight
 
 
 @dataclass
@@ -22,13 +23,25 @@ class QuarantinedRows:
     """Reads payloads of a quarantine. All values come as text, and are checked like those of a file."""
 
     fingerprint: str
-    rows: DataFrame
-    """Rows of the quarantine whose payload is a JSON object."""
-    count: int
+    choose: Callable[[], tuple[DataFrame, int]]
+    """Returns rows of the quarantine whose payload is a JSON object, and how many they are."""
     columns: tuple[Column, ...]
-    """The columns that the pipeline declares, or its table has."""
+    """The columns that the table has."""
+    _chosen: tuple[DataFrame, int] | None = field(default=None, repr=False)
+
+    @property
+    def rows(self) -> DataFrame:
+        assert self._chosen is not None
+        return self._chosen[0]
+
+    @property
+    def count(self) -> int:
+        assert self._chosen is not None
+        return self._chosen[1]
 
     def plan(self, position: Position | None) -> list[Slice]:
+        # Only now, when nobody else can: what another run has loaded meanwhile no longer waits.
+        self._chosen = self.choose()
         told = f"{self.count:,} rows of the quarantine"
         return [Slice(position, position, new_run_id(), 0, told, None)]
 
@@ -42,12 +55,17 @@ class QuarantinedRows:
         return Sent(tuple(Column(c.name, c.type) for c in self.columns), is_text=True)
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
-        schema = StructType.fromJson(columns_as_json(as_text(columns)))
+        schema = StructType.fromJson(columns_as_json(as_text(columns))).add(MALFORMED, StringType())
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
+        payload = F.col("payload")
         parsed = self.rows.select(
-            F.from_json("payload", schema).alias("parsed"), F.col("origin").alias(ORIGIN)
+            F.from_json(payload, schema, options).alias("parsed"), payload, F.col("origin").alias(ORIGIN)
         )
-        values = [F.col("parsed").getField(column.name).alias(column.name) for column in columns]
-        return parsed.select(*values, ORIGIN)
+        values = [_value(column).alias(column.name) for column in columns]
+        broken = F.col("parsed").getField(MALFORMED)
+        told = F.when(broken.isNotNull(), F.concat(F.lit("does not have the table's columns: "), broken))
+        record = F.when(broken.isNotNull(), payload)
+        return parsed.select(*values, told.alias(MALFORMED), record.alias(RECORD), ORIGIN)
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         return None
@@ -60,3 +78,8 @@ class QuarantinedRows:
 
     def record(self, piece: Slice, run: str) -> None:
         pass
+
+
+def _value(column: Column) -> Expression:
+    text = F.col("parsed").getField(column.name)
+    return F.unbase64(text) if column.type == Plain("binary") else text

@@ -253,6 +253,9 @@ class Attempt:
         """Let what is built from now on go to a branch that begins at main. One of that name is left."""
         with _swap_failed():
             self.drop_branch(branch)
+            if self.current is not None:
+                # Made first: a branch that begins with a commit counts its rows from nothing.
+                self._transaction.manageSnapshots().createBranch(branch, self.current).commit()
             self._branch = branch
 
     def drop_branch(self, branch: str) -> bool:
@@ -395,18 +398,18 @@ class Attempt:
     def last_snapshot_with(self, key: str, value: str) -> SnapshotId | None:
         """Return the newest known snapshot whose summary holds a value; staged ones do not count."""
         newest = None
-        published: set[int] | None = None
         for snapshot in each(self._base.snapshots()):
             summary = snapshot.summary()
             if summary.get(key) != value:
                 continue
-            if summary.get(STAGED) is not None:
-                if published is None:
-                    published = {entry.snapshotId() for entry in each(self._base.snapshotLog())}
-                if snapshot.snapshotId() not in published:
-                    continue
+            if summary.get(STAGED) is not None and snapshot.snapshotId() not in self._published():
+                continue
             newest = snapshot.snapshotId()
         return newest
+
+    def _published(self) -> frozenset[SnapshotId]:
+        """Return the snapshots that main ever had, as far as the table remembers."""
+        return frozenset(entry.snapshotId() for entry in each(self._base.snapshotLog()))
 
     def summary_at(self, snapshot: SnapshotId, key: str) -> str | None:
         """Return what a snapshot's summary, or the nearest one before it, says of a key."""
@@ -424,8 +427,10 @@ class Attempt:
 
         Every commit takes the next sequence number: where another snapshot has it, ours lost.
         """
-        if self._base.snapshot(snapshot) is not None:
-            return True
+        known = self._base.snapshot(snapshot)
+        if known is not None:
+            # One that was staged on a branch is in the metadata before it is in the table.
+            return known.summary().get(STAGED) is None or snapshot in self._published()
         taken = any(other.sequenceNumber() == sequence for other in each(self._base.snapshots()))
         return False if taken and sequence else None
 

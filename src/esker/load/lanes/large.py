@@ -18,7 +18,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from esker.contracts.check import BAD
+from esker.contracts.check import BAD, payload
 from esker.contracts.rules import RowRules, Tally
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
@@ -106,7 +106,7 @@ class LargeBatch(Change):
             ).first()
         assert found is not None
         self.read, self.rejected = found["read"], found["rejected"]
-        self.tally = Tally(self.read, found["bad"], {name: found[f"rule {name}"] for name in broken})
+        self.tally = Tally(self.read, self.rejected, {name: found[f"rule {name}"] for name in broken})
         self._range = found["low"], found["high"]
         self._has_undated = self.rules.order_by is not None and found["undated"] > 0
         if found["bad"] and not self.rejects:
@@ -115,7 +115,7 @@ class LargeBatch(Change):
             raise BadRows(self.given.pipeline, found["bad"], found["read"], examples)
         self.rejected_rows = self.rows.where(~is_good)
         self.protected: DataFrame | None = None
-        if found["bad"] and self.rules.is_complete:
+        if self.rejected and self.rules.is_complete:
             keys = [F.col(quoted(name)).alias(f"p{index}") for index, name in enumerate(self.rules.key)]
             self.protected = self.rejected_rows.where(has_key).select(*keys).distinct()
         if self.rejected:
@@ -146,7 +146,8 @@ class LargeBatch(Change):
         self.given.check_base(attempt)
         compared = self._compare(attempt, stamp.moment)
         self.given.reached(Step.LOCATED)
-        if compared.is_nothing:
+        is_resolved = self.given.resolved is not None
+        if compared.is_nothing and not is_resolved:
             return compared.counts
         keys = [SortField(name) for name in self.rules.key]
         data = stage(self.engine, self.table, compared.rows, f"data-{uuid4()}", sort=keys)
@@ -171,7 +172,7 @@ class LargeBatch(Change):
             size,
             owed,
             files,
-            compared.is_change,
+            compared.is_change or is_resolved,
             stamp.summary(),
             measures=measures_of(self.tally),
         )
@@ -412,7 +413,6 @@ class LargeBatch(Change):
 
     def _rejected(self) -> DataFrame:
         """Return the rows that cannot be loaded, as the quarantine keeps them."""
-        names = [quoted(column.name) for column in self.fields]
         missing = F.concat_ws(
             ", ", *(F.when(F.col(quoted(name)).isNull(), F.lit(f'"{name}"')) for name in self.rules.key)
         )
@@ -420,8 +420,8 @@ class LargeBatch(Change):
         rule = F.when(is_keyless, NO_KEY).otherwise(NO_ORDER)
         column = F.when(is_keyless, missing).otherwise(F.lit(f'"{self.rules.dates}"'))
         reason = F.concat(F.lit("the "), rule, F.lit(" column "), column, F.lit(" has no value"))
-        payload = F.to_json(F.struct(*names), {"ignoreNullFields": "false"})
-        keyless = F.struct(F.array(rule).alias("rules"), reason.alias("reason"), payload.alias("payload"))
+        row = payload((c.name, F.col(quoted(c.name)), c.type) for c in self.fields)
+        keyless = F.struct(F.array(rule).alias("rules"), reason.alias("reason"), row.alias("payload"))
         rows = self.rejected_rows.withColumn(BAD, F.coalesce(F.col(BAD), keyless))
         return rejected_rows(rows, F.col(SEQUENCE))
 

@@ -98,7 +98,8 @@ class SmallBatch(Change):
         found = self._by_content(attempt, found)
         self.given.reached(Step.LOCATED)
         compared = self._compare(attempt, found, stamp.moment)
-        if compared.is_nothing:
+        is_resolved = self.given.resolved is not None
+        if compared.is_nothing and not is_resolved:
             return compared.counts
         # At the same time: a store takes its time for each file, not for their number.
         writing: Future[Any] = _POOL.submit(self._write, attempt, compared.rows)
@@ -126,7 +127,7 @@ class SmallBatch(Change):
             size,
             owed,
             owed_files,
-            compared.is_change,
+            compared.is_change or is_resolved,
             stamp.summary(),
             measures=measures_of(self.tally),
         )

@@ -125,6 +125,7 @@ class Keyed:
             quarantine=loading.quarantine,
             memory=loading.memory,
             guards=batch.guards,
+            resolved=loading.resolved,
             reached=loading.reached,
         )
 

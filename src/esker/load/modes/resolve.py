@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from esker.engine.iceberg.commit import Attempt
 from esker.ledger.quarantine import Quarantine
 from esker.ledger.run_id import new_run_id
-from esker.ledger.side_table import QUARANTINE, Stamp
+from esker.ledger.side_table import LOG, QUARANTINE, Files, Stamp
 from esker.load.counts import RowCounts
 from esker.load.publish import Change, Made
 
@@ -33,7 +33,10 @@ class Resolve(Change):
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         stamp = Stamp(self.pipeline, self.run, new_run_id(), changeset, datetime.now(UTC))
         staged = self.quarantine.stage(self.resolved.coalesce(1), stamp)
-        owed = {QUARANTINE: self.quarantine.side.listed(self.quarantine.opened.store, changeset, staged)}
+        side = self.quarantine.side
+        owed: dict[str, Files] = {QUARANTINE: side.listed(self.quarantine.opened.store, changeset, staged)}
+        if LOG in attempt.properties:
+            owed[LOG] = ()  # no change, and no gap
         return Made(self._commit, RowCounts(), 0, owed)
 
     def _commit(self, attempt: Attempt, summary: Mapping[str, str]) -> tuple[int, int]:

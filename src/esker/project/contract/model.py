@@ -28,6 +28,17 @@ class Bound:
             number = 100 * number / rows if rows else 0
         return bool(_ADMITS[self.operator](number, self.value))
 
+    def is_further(self, number: float, seen: float) -> bool:
+        """Tell whether a number that is not admitted is further away than one that was seen."""
+        if self.operator.startswith("mustBeLess"):
+            return number > seen
+        if self.operator.startswith("mustBeGreater"):
+            return number < seen
+        if self.operator == "mustBeBetween":
+            low, high = self.value
+            return bool(max(low - number, number - high) > max(low - seen, seen - high))
+        return number != seen
+
     @property
     def admits_none(self) -> bool:
         """No row may break the rule."""

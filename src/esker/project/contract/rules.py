@@ -30,6 +30,7 @@ _SEVERITIES: dict[str, Severity] = {
     "warn": "warning",
     "info": "warning",
 }
+_BUILT_IN = ("malformed", "type", "required", "rows_read", "rows_bad")
 _FORMATS = {
     "email": r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
     "uuid": r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
@@ -65,6 +66,8 @@ class RuleReader:
         self._freshness()
 
     def _add(self, path: KeyPath, rule: Rule | Audit) -> None:
+        if rule.name in _BUILT_IN:
+            raise Mistake(path, f'"{rule.name}" is the name of a check that every row goes through')
         if any(rule.name == other.name for other in (*self.rules, *self.audits)):
             raise Mistake(path, f'two rules are called "{rule.name}"', "Give one of them another name:")
         if isinstance(rule, Audit):
@@ -125,9 +128,11 @@ class RuleReader:
             if option in options:
                 row(option, f"{{value}} {sign} {literal(option)}", f"{why} {options[option]}")
         if "multipleOf" in options:
+            # As decimals: 19.99 is no multiple of 0.01 among doubles.
+            divisor = f"CAST('{options['multipleOf']}' AS DECIMAL(38,18))"
             row(
                 "multipleOf",
-                f"{{value}} % {literal('multipleOf')} = 0",
+                f"TRY_CAST({{value}} AS DECIMAL(38,18)) % {divisor} = 0",
                 f"is no multiple of {options['multipleOf']}",
             )
         for option, function, sign, why in (
@@ -276,9 +281,9 @@ class RuleReader:
 
     def _sql(self, path: KeyPath, declared: dict[str, Any], label: str | None, name: str | None) -> None:
         query = str(declared["query"])
-        for word in ("{object}", "${object}", "${table}", "{table}"):
+        for word in ("${object}", "{object}", "${table}", "{table}"):
             query = query.replace(word, "{table}")
-        for word in ("{property}", "${property}", "${column}", "{column}"):
+        for word in ("${property}", "{property}", "${column}", "{column}"):
             query = query.replace(word, quoted(name) if name else word)
         mark = self.document.mark((*path, "query"))
         self._add(
@@ -363,7 +368,7 @@ class RuleReader:
         tables = {target[0] for target in targets}
         if len(tables) > 1:
             raise Mistake((*path, "to"), "all columns must be of one table")
-        columns = tuple(each.rsplit(".", 1)[-1] for each in start)
+        columns = (name,) if name else tuple(each.rsplit(".", 1)[-1] for each in start)
         self._add(
             path,
             Reference(
