@@ -118,10 +118,10 @@ def fit(
     return second.select(*names, *keep, *rules.columns, F.when(rules.is_rejected(), why).alias(BAD))
 
 
-def payload(values: Iterable[tuple[str, Expression, Type]]) -> Expression:
+def payload(values: Iterable[tuple[str, Expression, Type]], *, nulls: bool = True) -> Expression:
     """Return values by name as a JSON object, all of them as texts: JSON knows neither moments nor decimals.
 
-    Bytes stand there in base 64.
+    Bytes stand there in base 64. Without `nulls`, what has no value is left out.
     """
     texts = [
         (F.base64(value) if kind == Plain("binary") else value.cast(ddl(_as_text(kind)))).alias(name)
@@ -129,7 +129,7 @@ def payload(values: Iterable[tuple[str, Expression, Type]]) -> Expression:
     ]
     if not texts:
         return F.lit(None).cast("string")
-    return F.to_json(F.struct(*texts), {"ignoreNullFields": "false"})
+    return F.to_json(F.struct(*texts), {"ignoreNullFields": str(not nulls).lower()})
 
 
 def _as_text(kind: Type) -> Type:

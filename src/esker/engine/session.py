@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from concurrent.futures import Future
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,12 @@ class Engine:
             util = session.sparkContext._jvm.org.apache.iceberg.spark.Spark3Util
             self._catalogs[name] = util.loadIcebergCatalog(session._jsparkSession, name)
         return self._catalogs[name]
+
+    @cached_property
+    def heap(self) -> int:
+        """The most bytes that Java's heap of the driver may have."""
+        jvm: Any = self.spark.sparkContext._jvm
+        return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
     def open_catalog(self, name: str) -> None:
         """Make sure, once, that a catalog answers and its folders can be written.

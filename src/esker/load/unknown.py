@@ -31,7 +31,7 @@ def with_unknown(frame: DataFrame, paths: Sequence[Path]) -> DataFrame:
     told = F.struct(
         # Null where nothing is told: Arrow takes no struct that is null and has a field that never is.
         F.when(names != "", F.concat(F.lit("the table lacks the column "), names)).alias("reason"),
-        payload(own).alias("payload"),
+        payload(own, nulls=False).alias("payload"),
     )
     return frame.withColumn(UNKNOWN, F.when(names != "", told))
 

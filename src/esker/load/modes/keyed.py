@@ -30,6 +30,10 @@ _IN_PROCESS = 8
 """So many times as much as of other batches fits, where the rows lie in this process already."""
 
 
+_OF_HEAP = 8
+"""No more than this part of Java's heap is brought here through it."""
+
+
 class _Most(NamedTuple):
     """What fits into the small lane."""
 
@@ -134,8 +138,10 @@ class Keyed:
         small = self.loading.pipeline.small_lane
         if self.loading.pipeline.lane == "small":
             return _Most(math.inf, math.inf)
-        times = _IN_PROCESS if batch.arrow is not None and mark.when is None else 1
-        return _Most(times * small.max_rows, times * small.max_bytes)
+        if batch.arrow is not None and mark.when is None:
+            return _Most(_IN_PROCESS * small.max_rows, _IN_PROCESS * small.max_bytes)
+        # On their way here rows stand in Java's heap, more than once.
+        return _Most(small.max_rows, min(small.max_bytes, self.loading.engine.heap // _OF_HEAP))
 
     def _may_be_small(self, batch: Batch, attempt: Attempt, rules: KeyRules, most: _Most) -> bool:
         """Tell whether the batch fits into this process, and the process can work on the table's files."""
