@@ -83,13 +83,9 @@ EXPECTED = [
         ("upsert", "small"),
         ("upsert", "large"),
         ("insert_only", "small"),
-        ("insert_only", "large"),
-        ("delete_insert", "small"),
         ("delete_insert", "large"),
-        ("sync", "small"),
         ("sync", "large"),
         ("scd2", "small"),
-        ("scd2", "large"),
     ],
 )
 def test_every_mode(make_folder: MakeFolder, mode: str, lane: str | None) -> None:

@@ -25,6 +25,7 @@ from esker.engine.compat import silence_queries
 from esker.engine.failures import explain, explained
 from esker.engine.gateway import launch, stop
 from esker.engine.iceberg.handles import Handles
+from esker.engine.iceberg.rounds import rounds
 from esker.engine.jars import provide_jars
 from esker.engine.local_files import use_plain_files
 from esker.engine.logs import log4j_settings, new_log
@@ -45,6 +46,10 @@ STAGING_CATALOG = "esker_staging"
 """A catalog of Iceberg's for tables held in memory: writing to it makes files and no commit."""
 
 _start = threading.Lock()
+
+_TRIES = 5
+_MADE_TWICE = ("duplicate column", "already exists")
+"""What databases say when somebody else has made the same thing a moment before."""
 
 
 class Engine:
@@ -136,12 +141,19 @@ class Engine:
         binding = self.bindings[name]
         for folder in binding.folders:
             make_writable(folder)
-        try:
-            self.spark.sql(f"SHOW NAMESPACES IN `{name}`").collect()
-            self.iceberg_catalog(name)
-        except Exception as error:
-            cause = explain(error, self.log)
-            raise CatalogUnreachable(name, cause.reason or cause.message) from error
+        for may_try in rounds(_TRIES):
+            try:
+                self.spark.sql(f"SHOW NAMESPACES IN `{name}`").collect()
+                self.iceberg_catalog(name)
+            except Exception as error:
+                cause = explain(error, self.log)
+                told = cause.reason or cause.message
+                # Two processes that open a new catalog at once both make its tables, and one is too late.
+                if may_try and any(sign in told.lower() for sign in _MADE_TWICE):
+                    continue
+                raise CatalogUnreachable(name, told) from error
+            else:
+                return
 
     def _configure(self) -> None:
         conf = self.spark.conf
