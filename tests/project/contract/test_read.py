@@ -139,7 +139,7 @@ def test_layout(tmp_path: Path) -> None:
     [
         ("logicalType: integer\n  logicalTypeOptions: {minimum: 0}", "it.minimum", "`it` >= 0", "is less than 0"),
         ("logicalType: number\n  logicalTypeOptions: {exclusiveMaximum: 1.5}", "it.exclusiveMaximum", "`it` < 1.5", "is not less than 1.5"),
-        ("logicalType: integer\n  logicalTypeOptions: {multipleOf: 5}", "it.multipleOf", "`it` % 5 = 0", "is no multiple of 5"),
+        ("logicalType: integer\n  logicalTypeOptions: {multipleOf: 5}", "it.multipleOf", "TRY_CAST(`it` AS DECIMAL(38,18)) % CAST('5' AS DECIMAL(38,18)) = 0", "is no multiple of 5"),
         ("logicalType: string\n  logicalTypeOptions: {maxLength: 3}", "it.maxLength", "char_length(`it`) <= 3", "is longer than 3 characters"),
         ("logicalType: string\n  logicalTypeOptions: {pattern: \"^'a\\\\d$\"}", "it.pattern", r"`it` RLIKE '^\'a\\d$'", r"does not match ^'a\d$"),
         ("logicalType: date\n  logicalTypeOptions: {minimum: '2020-01-01'}", "it.minimum", "`it` >= DATE '2020-01-01'", "is less than 2020-01-01"),
