@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,25 +10,16 @@ import pytest
 
 from esker.errors import Held
 from esker.events import Event, Reached, Step
+from tests.contracts.folder import MakeFolder, change_contract, contract, contract_folder
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
 
-MakeFolder = Callable[..., Folder]
-
 BRANCH = "esker_staged_sales"
-CONTRACT = """\
-apiVersion: v3.1.0
-kind: DataContract
-id: sales
-version: 1.0.0
-status: STATUS
-schema:
-  - name: sales
-    properties:
-      - {name: id, logicalType: integer, required: true}
-      - {name: amount, logicalType: integer}
-      - {name: at, logicalType: timestamp}
+PROPERTIES = """
+- {name: id, logicalType: integer, required: true}
+- {name: amount, logicalType: integer}
+- {name: at, logicalType: timestamp}
 """
 MODES: list[dict[str, Any]] = [
     {"mode": "append"},
@@ -40,14 +30,7 @@ MODES: list[dict[str, Any]] = [
 
 
 def project(make_folder: MakeFolder, audits: str = "", status: str = "active", **keys: Any) -> Folder:
-    folder = make_folder(
-        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
-    )
-    text = CONTRACT.replace("STATUS", status)
-    if audits:
-        text += "    quality:\n" + "".join(f"      {line}\n" for line in audits.strip().splitlines())
-    folder.write("contracts/sales.odcs.yaml", text)
-    return folder
+    return contract_folder(make_folder, contract(PROPERTIES, audits, status=status), **keys)
 
 
 def branches(folder: Folder) -> list[str]:
@@ -162,10 +145,8 @@ def test_kinds(make_folder: MakeFolder, audit: str, rows: list[tuple[int, int]],
 
 def test_freshness(make_folder: MakeFolder) -> None:
     folder = project(make_folder)
-    path = folder.path / "contracts/sales.odcs.yaml"
-    path.write_text(
-        path.read_text() + "slaProperties: [{property: latency, value: 2, unit: h, element: sales.at}]\n"
-    )
+    sla = "slaProperties: [{property: latency, value: 2, unit: h, element: sales.at}]"
+    change_contract(folder, "schema:", f"{sla}\nschema:")
     now = datetime.now(UTC)
     old, new = ((now - timedelta(hours=hours)).isoformat() for hours in (5, 1))
     folder.write_csv("landing/a.csv", ["id", "at"], [(1, old)])
@@ -185,8 +166,7 @@ def test_drafts_are_staged_and_held(make_folder: MakeFolder, keys: dict[str, Any
         folder.run()
     assert folder.rows("shop.sales", "id") == []
     assert staged(folder) == [1, 2]
-    path = folder.path / "contracts/sales.odcs.yaml"
-    path.write_text(path.read_text().replace("status: draft", "status: active"))
+    change_contract(folder, "status: draft", "status: active")
     assert folder.run().rows.inserted == 2
     assert folder.rows("shop.sales", "id") == [(1,), (2,)]
 

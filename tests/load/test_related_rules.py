@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -13,31 +12,14 @@ from pyspark.sql import functions as F
 import esker.pipeline.rules as rules_module
 from esker.engine.iceberg.table import TableId, load
 from esker.errors import InvalidRule, RuleEngineFailed, UnknownReference
+from tests.contracts.folder import MakeFolder, contract, contract_folder
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
 
-MakeFolder = Callable[..., Folder]
 
-HEAD = """\
-apiVersion: v3.1.0
-kind: DataContract
-id: sales
-version: 1.0.0
-schema:
-  - name: sales
-    properties:
-"""
-
-
-def project(make_folder: MakeFolder, properties: str, table: str = "", **keys: Any) -> Folder:
-    folder = make_folder(
-        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
-    )
-    text = HEAD + "".join(f"      {line}\n" for line in properties.strip().splitlines())
-    text += "".join(f"    {line}\n" for line in table.strip().splitlines())
-    folder.write("contracts/sales.odcs.yaml", text)
-    return folder
+def project(make_folder: MakeFolder, properties: str, **keys: Any) -> Folder:
+    return contract_folder(make_folder, contract(properties), **keys)
 
 
 def quarantined(folder: Folder) -> list[tuple[Any, ...]]:
@@ -180,6 +162,6 @@ def test_conditions_that_are_no_sql(make_folder: MakeFolder, condition: str, tol
     folder.write_csv("landing/a.csv", ["amount"], [(1,)])
     with pytest.raises(InvalidRule, match=told) as caught:
         folder.open().plan(["sales"])
-    assert caught.value.message.startswith('contracts/sales.odcs.yaml:12: rule "mine" cannot be checked')
+    assert caught.value.message.startswith('contracts/sales.odcs.yaml:13: rule "mine" cannot be checked')
     with pytest.raises(InvalidRule):
         folder.open().load("sales", pa.table({"amount": ["1"]}))

@@ -3,52 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from textwrap import dedent
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from esker.errors import BadRows, ColumnsFrozen, Held, RulesBroken, TypeConflict
+from tests.contracts.folder import MakeFolder, contract, contract_folder
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
 
-MakeFolder = Callable[..., Folder]
-
-CONTRACT = """\
-apiVersion: v3.1.0
-kind: DataContract
-id: sales
-version: 1.0.0
-status: active
-schema:
-  - name: sales
-    properties:
-      - {name: id, logicalType: integer, required: true}
-      - name: amount
-        logicalType: number
-        physicalType: decimal(12,2)
-        logicalTypeOptions: {minimum: 0, maximum: 1000}
-      - name: country
-        logicalType: string
-        required: true
-        logicalTypeOptions: {pattern: "^[A-Z]{2}$"}
-        quality:
-          - {metric: invalidValues, mustBe: 0, severity: warning, name: known, arguments: {validValues: [DE]}}
-"""
+CONTRACT = contract(
+    """
+    - {name: id, logicalType: integer, required: true}
+    - name: amount
+      logicalType: number
+      physicalType: decimal(12,2)
+      logicalTypeOptions: {minimum: 0, maximum: 1000}
+    - name: country
+      logicalType: string
+      required: true
+      logicalTypeOptions: {pattern: "^[A-Z]{2}$"}
+      quality:
+        - {metric: invalidValues, mustBe: 0, severity: warning, name: known, arguments: {validValues: [DE]}}
+    """
+)
 HEADER = ["id", "amount", "country"]
 GOOD = [(1, "5.00", "DE"), (2, "", "FR"), (3, "7.25", "IT")]
 BAD: list[tuple[Any, ...]] = [(4, "-1", "de"), (5, "12.345", "DE"), (6, "1", "")]
 
 
-def project(make_folder: MakeFolder, contract: str = CONTRACT, more: str = "", **keys: Any) -> Folder:
-    folder = make_folder(
-        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
-    )
-    folder.write("contracts/sales.odcs.yaml", contract + dedent(more))
-    return folder
+def project(make_folder: MakeFolder, text: str = CONTRACT, **keys: Any) -> Folder:
+    return contract_folder(make_folder, text, **keys)
 
 
 def quarantined(folder: Folder) -> list[tuple[list[str], str, dict[str, Any]]]:
@@ -102,8 +89,8 @@ def test_every_mode(make_folder: MakeFolder, mode: str, lane: str | None) -> Non
 
 
 def test_partitions_that_are_swapped(make_folder: MakeFolder) -> None:
-    contract = CONTRACT.replace("name: country\n", "name: country\n        partitioned: true\n")
-    folder = project(make_folder, contract, mode="replace_partitions")
+    text = CONTRACT.replace("name: country\n", "name: country\n        partitioned: true\n")
+    folder = project(make_folder, text, mode="replace_partitions")
     folder.write_csv("landing/a.csv", HEADER, [*GOOD, *BAD])
     assert folder.run().rows.quarantined == 3
     folder.write_csv("landing/b.csv", HEADER, [(9, "1", "FR"), (8, "-1", "DE")])
@@ -158,12 +145,7 @@ def test_rows_that_are_handed_over(make_folder: MakeFolder) -> None:
 
 
 def test_a_record_that_cannot_be_parsed(make_folder: MakeFolder) -> None:
-    folder = make_folder(
-        pipelines={
-            "sales": Folder.files_pipeline("landing/*.jsonl", "jsonl", contract="contracts/sales.odcs.yaml")
-        }
-    )
-    folder.write("contracts/sales.odcs.yaml", CONTRACT)
+    folder = project(make_folder, path="landing/*.jsonl", format="jsonl")
     lines = [json.dumps({"id": number, "amount": 1, "country": "DE"}) for number in range(200)]
     folder.write("landing/a.jsonl", "\n".join([*lines[:100], '{"id": 7, "amo', *lines[100:]]) + "\n")
     result = folder.run()
@@ -215,13 +197,9 @@ def test_limits(make_folder: MakeFolder) -> None:
 
 def test_a_share_of_the_rows_may_break_a_rule(make_folder: MakeFolder) -> None:
     """With a bound other than zero the rows are loaded, and the batch is held beyond it."""
-    more = """\
-              - {metric: nullValues, mustBeLessThan: 20, unit: percent, name: filled}
-    """
-    contract = CONTRACT.replace(
-        "required: true\n        logicalTypeOptions", "logicalTypeOptions"
-    ) + more.replace("    " * 3, " " * 8, 1)
-    folder = project(make_folder, contract)
+    text = CONTRACT.replace("required: true\n        logicalTypeOptions", "logicalTypeOptions")
+    text += " " * 10 + "- {metric: nullValues, mustBeLessThan: 20, unit: percent, name: filled}\n"
+    folder = project(make_folder, text)
     folder.write_csv("landing/a.csv", HEADER, [*[(n, 1, "DE") for n in range(9)], (9, 1, "")])
     assert folder.run().rows.inserted == 10
     folder.write_csv("landing/b.csv", HEADER, [(1, 1, "DE"), (2, 1, "")])

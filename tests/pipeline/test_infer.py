@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,11 +13,10 @@ from ruamel.yaml import YAML
 from esker.contracts.personal import guess
 from esker.errors import ContractExists, Held, NoColumns
 from esker.project.contract import read_contract
+from tests.contracts.folder import MakeFolder
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
-
-MakeFolder = Callable[..., Folder]
 
 
 def people(folder: Folder) -> None:

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from esker.errors import NoQuality, UnknownPoint
-from tests.folder import Folder
+from tests.contracts.folder import MakeFolder, contract, contract_folder
 
 pytestmark = pytest.mark.spark
 
-MakeFolder = Callable[..., Folder]
-
-CONTRACT = """\
-apiVersion: v3.1.0
-kind: DataContract
-id: sales
-version: 1.0.0
-schema:
-  - name: sales
-    properties:
-      - {name: id, logicalType: integer, required: true}
-      - name: amount
-        logicalType: integer
-        logicalTypeOptions: {minimum: 0}
-        quality: [{metric: nullValues, mustBe: 0, severity: warning, name: filled}]
-    quality:
-      - {type: sql, name: total, query: "SELECT sum(amount) FROM ${table}", mustBeLessThan: 1000}
-"""
-
-
-def project(make_folder: MakeFolder, **keys: Any) -> Folder:
-    folder = make_folder(
-        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
-    )
-    folder.write("contracts/sales.odcs.yaml", CONTRACT)
-    return folder
+CONTRACT = contract(
+    """
+    - {name: id, logicalType: integer, required: true}
+    - name: amount
+      logicalType: integer
+      logicalTypeOptions: {minimum: 0}
+      quality: [{metric: nullValues, mustBe: 0, severity: warning, name: filled}]
+    """,
+    '- {type: sql, name: total, query: "SELECT sum(amount) FROM ${table}", mustBeLessThan: 1000}',
+)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +33,7 @@ def project(make_folder: MakeFolder, **keys: Any) -> Folder:
     ids=["append", "small", "large"],
 )
 def test_history(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
-    folder = project(make_folder, **keys)
+    folder = contract_folder(make_folder, CONTRACT, **keys)
     folder.write_csv("landing/a.csv", ["id", "amount"], [(1, 10), (2, 20), (3, -1), (4, "")])
     first = folder.run()
     folder.write_csv("landing/b.csv", ["id", "amount"], [(1 if keys else 7, 30), (5, 50)])
@@ -74,7 +57,7 @@ def test_history(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
 
 
 def test_points(make_folder: MakeFolder) -> None:
-    folder = project(make_folder)
+    folder = contract_folder(make_folder, CONTRACT)
     with pytest.raises(NoQuality):
         folder.open().quality("shop.sales")
     folder.write_csv("landing/a.csv", ["id", "amount"], [(1, 10)])

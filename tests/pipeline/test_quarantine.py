@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,33 +12,24 @@ import pytest
 
 from esker.errors import NotInQuarantine, ReplayUnsuitable
 from esker.pipeline.quarantine import Choice
+from tests.contracts.folder import MakeFolder, change_contract, contract, contract_folder
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
 
-MakeFolder = Callable[..., Folder]
-
-CONTRACT = """\
-apiVersion: v3.1.0
-kind: DataContract
-id: sales
-version: 1.0.0
-schema:
-  - name: sales
-    properties:
-      - {name: id, logicalType: integer, required: true}
-      - {name: amount, logicalType: number, physicalType: "decimal(12,2)", logicalTypeOptions: {minimum: 0}}
-      - {name: country, logicalType: string, logicalTypeOptions: {pattern: "^[A-Z]{2}$"}}
-"""
+CONTRACT = contract(
+    """
+    - {name: id, logicalType: integer, required: true}
+    - {name: amount, logicalType: number, physicalType: "decimal(12,2)", logicalTypeOptions: {minimum: 0}}
+    - {name: country, logicalType: string, logicalTypeOptions: {pattern: "^[A-Z]{2}$"}}
+    """
+)
 HEADER = ["id", "amount", "country"]
 ROWS = [(1, "1.50", "DE"), (2, "-2.25", "DE"), (3, "-3", "FR"), (4, "4", "it"), ("x", "5", "DE")]
 
 
 def project(make_folder: MakeFolder, **keys: Any) -> Folder:
-    folder = make_folder(
-        pipelines={"sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", **keys)}
-    )
-    folder.write("contracts/sales.odcs.yaml", CONTRACT)
+    folder = contract_folder(make_folder, CONTRACT, **keys)
     folder.write_csv("landing/a.csv", HEADER, ROWS)
     result = folder.run()
     assert (result.rows.inserted, result.rows.quarantined) == (1, 4)
@@ -48,8 +38,7 @@ def project(make_folder: MakeFolder, **keys: Any) -> Folder:
 
 def relax(folder: Folder) -> None:
     """Let amounts be negative."""
-    text = (folder.path / "contracts/sales.odcs.yaml").read_text()
-    folder.write("contracts/sales.odcs.yaml", text.replace("{minimum: 0}", "{minimum: -100}"))
+    change_contract(folder, "{minimum: 0}", "{minimum: -100}")
 
 
 def waiting(folder: Folder) -> dict[tuple[str, ...], int]:
@@ -153,12 +142,7 @@ def test_nothing_waits(make_folder: MakeFolder) -> None:
 
 def test_records_that_could_not_be_parsed_wait(make_folder: MakeFolder) -> None:
     """They have no columns to load; those beside them are loaded."""
-    folder = make_folder(
-        pipelines={
-            "sales": Folder.files_pipeline("landing/*.jsonl", "jsonl", contract="contracts/sales.odcs.yaml")
-        }
-    )
-    folder.write("contracts/sales.odcs.yaml", CONTRACT)
+    folder = contract_folder(make_folder, CONTRACT, path="landing/*.jsonl", format="jsonl")
     lines = ['{"id": 1, "amount": 1}', '{"id": 2, "amo', '{"id": 3, "amount": -1}']
     folder.write("landing/a.jsonl", "\n".join(lines) + "\n")
     folder.run()

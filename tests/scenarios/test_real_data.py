@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ from typing import Any
 import pytest
 
 from esker.errors import ColumnsFrozen
+from tests.contracts.folder import MakeFolder
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
-
-MakeFolder = Callable[..., Folder]
 
 
 def packaged(package: str, *parts: str) -> Path:

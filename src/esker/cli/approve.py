@@ -12,12 +12,8 @@ def approve(
     as_json: JsonOption = False,
 ) -> None:
     """Let a held batch happen."""
-    from esker.cli.live import live
+    from esker.cli.live import run_live
     from esker.cli.opening import open_project
-    from esker.cli.output import end_with
-    from esker.pipeline.result import RunReport
 
     opened = open_project(project, env, [pipeline])
-    with live() as listen:
-        result = opened.approve(pipeline, listen)
-    end_with(RunReport([result]), as_json=as_json)
+    run_live(lambda listen: opened.approve(pipeline, listen), as_json=as_json)

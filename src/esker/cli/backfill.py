@@ -28,12 +28,11 @@ def backfill(
     as_json: JsonOption = False,
 ) -> None:
     """Load files of a range of time again, or all of a source. The position does not move."""
-    from esker.cli.live import live
+    from esker.cli.live import run_live
     from esker.cli.opening import open_project
-    from esker.cli.output import end_with
-    from esker.pipeline.result import RunReport
 
     opened = open_project(project, env, [pipeline])
-    with live() as listen:
-        result = opened.backfill(pipeline, since=since, until=until, full=full, listen=listen)
-    end_with(RunReport([result]), as_json=as_json)
+    run_live(
+        lambda listen: opened.backfill(pipeline, since=since, until=until, full=full, listen=listen),
+        as_json=as_json,
+    )

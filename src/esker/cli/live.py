@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
 
-from esker.cli.output import console, tell
+from esker.cli.output import console, end_with, tell
 from esker.events import Event, Listener, Progressed, Reached, Step
 from esker.observe.progress import Meter
+
+if TYPE_CHECKING:
+    from esker.pipeline.result import RunResult
 
 _WORDS = {
     Step.PLANNED: "planned",
@@ -44,6 +48,15 @@ def live() -> Iterator[Listener]:
                     status.update(f"{pipeline}: loading {meter.pace(event)}")
 
         yield listen
+
+
+def run_live(run: Callable[[Listener], RunResult], *, as_json: bool) -> NoReturn:
+    """Run one pipeline, show how it goes, print its result and end the process."""
+    from esker.pipeline.result import RunReport
+
+    with live() as listen:
+        result = run(listen)
+    end_with(RunReport([result]), as_json=as_json)
 
 
 def _lines(event: Event) -> None:

@@ -95,16 +95,13 @@ def replay(
     as_json: JsonOption = False,
 ) -> None:
     """Check rows in quarantine with today's contract, and load those that are good now."""
-    from esker.cli.live import live
+    from esker.cli.live import run_live
     from esker.cli.opening import open_project
-    from esker.cli.output import end_with
     from esker.pipeline.quarantine import Choice
-    from esker.pipeline.result import RunReport
 
     opened = open_project(project, env, [pipeline])
-    with live() as listen:
-        result = opened.replay(pipeline, Choice(rule, changeset, tuple(ids or ())), listen)
-    end_with(RunReport([result]), as_json=as_json)
+    chosen = Choice(rule, changeset, tuple(ids or ()))
+    run_live(lambda listen: opened.replay(pipeline, chosen, listen), as_json=as_json)
 
 
 @app.command()

@@ -26,6 +26,7 @@ from esker.project.types import (
     Plain,
     Struct,
     Type,
+    as_text,
     columns_from_json,
     ddl,
     quoted,
@@ -124,23 +125,12 @@ def payload(values: Iterable[tuple[str, Expression, Type]], *, nulls: bool = Tru
     Bytes stand there in base 64. Without `nulls`, what has no value is left out.
     """
     texts = [
-        (F.base64(value) if kind == Plain("binary") else value.cast(ddl(_as_text(kind)))).alias(name)
+        (F.base64(value) if kind == Plain("binary") else value.cast(ddl(as_text(kind)))).alias(name)
         for name, value, kind in values
     ]
     if not texts:
         return F.lit(None).cast("string")
     return F.to_json(F.struct(*texts), {"ignoreNullFields": str(not nulls).lower()})
-
-
-def _as_text(kind: Type) -> Type:
-    match kind:
-        case Struct(fields):
-            return Struct(tuple(Column(field.name, _as_text(field.type)) for field in fields))
-        case Array(element):
-            return Array(_as_text(element))
-        case Map(_, value):
-            return Map(Plain("string"), _as_text(value))
-    return Plain("string")
 
 
 def _fitted(value: Expression, sent: Type, wanted: Type, path: str) -> tuple[Expression, Expression | None]:

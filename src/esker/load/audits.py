@@ -21,7 +21,7 @@ from esker.engine.failures import explained
 from esker.engine.iceberg.commit import STAGED, Attempt, SwapFailed
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.rounds import rounds
-from esker.engine.iceberg.table import TableId, snapshot_at
+from esker.engine.iceberg.table import TableId, find_snapshot_at
 from esker.engine.session import Engine
 from esker.errors import Held, Tripped
 from esker.ledger.quality import Measure
@@ -115,7 +115,7 @@ class Audits:
                 case "row_count_change":
                     earlier = before
                     if audit.against == "weekday":
-                        earlier = snapshot_at(self.engine, self.table, now - _WEEK)
+                        earlier = find_snapshot_at(self.engine, self.table, now - _WEEK)
                     old = self._rows(earlier).count() if earlier is not None else 0
                     return 100 * (self._rows(staged).count() - old) / old if old else None
                 case "freshness":

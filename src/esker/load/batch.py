@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, reduce
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -33,7 +33,7 @@ from esker.load.counts import RowCounts
 from esker.load.guards import Guards
 from esker.load.memory import Memory
 from esker.load.publish import Change, Commit, Made
-from esker.load.rejected import SIDE_COLUMNS, rejected_rows, told_with_origin
+from esker.load.rejected import SIDE_COLUMNS, rejected_rows, told_with_origin, with_resolved
 from esker.load.unknown import UNKNOWN, forgiven
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column, quoted
@@ -148,16 +148,15 @@ class StagedRows(Change):
     def made(self, commit: Commit, changeset: int) -> Made:
         """Return the batch with its rejected rows, which are staged for the quarantine."""
         counts = RowCounts(read=self.files.rows, inserted=self.files.rows)
-        rejected, resolved = self.staged.rejected, self.loading.resolved
-        if rejected is None and resolved is None:
+        resolved = self.loading.resolved
+        owed_rows = with_resolved(self.staged.rejected, resolved)
+        if owed_rows is None:
             return Made(commit, counts, self.files.bytes, measures=measures_of(self.staged.tally))
         assert self.loading.quarantine is not None
         quarantine = self.loading.quarantine()
         stamp = Stamp(self.loading.name, self.loading.run, self.slice, changeset, datetime.now(UTC))
-        owed_rows = [rows for rows in (rejected, resolved) if rows is not None]
-        whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), owed_rows)
         with explained("cannot read the rows", self.loading.engine.log, reads_source=True):
-            staged = quarantine.stage(whole.coalesce(1), stamp)
+            staged = quarantine.stage(owed_rows, stamp)
         owed = {QUARANTINE: quarantine.side.listed(quarantine.opened.store, changeset, staged)}
         bad = staged.rows - (resolved.count() if resolved is not None else 0)
         counts += RowCounts(read=bad, quarantined=bad)

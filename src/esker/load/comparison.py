@@ -26,6 +26,7 @@ from esker.load.counts import RowCounts
 from esker.load.diff import KeyRules
 from esker.load.guards import Guards
 from esker.load.memory import Memory
+from esker.load.rejected import with_resolved
 from esker.project.types import Column
 
 Rows: TypeAlias = pa.Table | DataFrame
@@ -101,10 +102,10 @@ class Comparison:
 
     def _quarantined(self, rejected: Rows | None) -> Rows | None:
         """Return what goes to the quarantine: rows that are bad, and what became of earlier ones."""
-        if self.resolved is None or rejected is None:
-            return self.resolved if rejected is None else rejected
-        if isinstance(rejected, DataFrame):
-            return rejected.unionByName(self.resolved, allowMissingColumns=True).coalesce(1)
+        if not isinstance(rejected, pa.Table):
+            return with_resolved(rejected, self.resolved)
+        if self.resolved is None:
+            return rejected
         return pa.concat_tables([rejected, to_arrow(self.resolved)], promote_options="permissive")
 
 

@@ -13,6 +13,13 @@ from esker.sources import MALFORMED, ORIGIN, RECORD
 SIDE_COLUMNS = Beside(MALFORMED, RECORD)
 
 
+def with_resolved(rejected: DataFrame | None, resolved: DataFrame | None) -> DataFrame | None:
+    """Return what goes to the quarantine: rows that are bad, and what became of earlier ones."""
+    if rejected is None or resolved is None:
+        return resolved if rejected is None else rejected
+    return rejected.unionByName(resolved, allowMissingColumns=True).coalesce(1)
+
+
 def told_with_origin(checked: DataFrame) -> Expression:
     """Return why a row is bad, with the name of its file in front."""
     reason = F.col(BAD).getField("reason")

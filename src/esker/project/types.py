@@ -116,9 +116,7 @@ class Column:
         if self.required:
             text += " NOT NULL"
         if self.doc:
-            # Spark's parser reads \' inside a string literal; a backslash must be doubled first.
-            escaped = self.doc.replace("\\", "\\\\").replace("'", "\\'")
-            text += f" COMMENT '{escaped}'"
+            text += f" COMMENT {literal(self.doc)}"
         return text
 
 
@@ -141,6 +139,30 @@ Type = Plain | Decimal | Array | Map | Struct
 def quoted(name: str) -> str:
     """Return a name as a quoted SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """Return a text as a SQL string literal."""
+    # Spark's parser reads \\' inside a string literal; a backslash must be doubled first.
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def as_text(kind: Type) -> Type:
+    """Return a type of the same shape, with texts in the place of all plain values."""
+    match kind:
+        case Struct(fields):
+            return Struct(columns_as_text(fields))
+        case Array(element):
+            return Array(as_text(element))
+        case Map(key, value):
+            return Map(as_text(key), as_text(value))
+    return Plain("string")
+
+
+def columns_as_text(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return columns with texts in the place of all plain values; none is required."""
+    return tuple(Column(column.name, as_text(column.type)) for column in columns)
 
 
 def _shown(name: str) -> str:

@@ -13,8 +13,7 @@ from pyspark.sql.types import StringType, StructType
 
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
-from esker.project.types import Column, Plain, columns_as_json
-from esker.sources.files.jsonl import as_text
+from esker.project.types import Column, Plain, columns_as_json, columns_as_text
 from esker.sources.source import MALFORMED, ORIGIN, RECORD, Sent, Slice, Weight
 
 
@@ -55,7 +54,7 @@ class QuarantinedRows:
         return Sent(tuple(Column(c.name, c.type) for c in self.columns), is_text=True)
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
-        schema = StructType.fromJson(columns_as_json(as_text(columns))).add(MALFORMED, StringType())
+        schema = StructType.fromJson(columns_as_json(columns_as_text(columns))).add(MALFORMED, StringType())
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
         payload = F.col("payload")
         parsed = self.rows.select(

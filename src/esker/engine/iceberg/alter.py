@@ -10,9 +10,8 @@ from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.schema import NAME_MAPPING
 from esker.engine.iceberg.table import TableId, java_table, transform_sql
 from esker.engine.session import Engine
-from esker.engine.sql import literal
 from esker.project.layout import PartitionField
-from esker.project.types import Column, Type, ddl, quoted
+from esker.project.types import Column, Type, ddl, literal, quoted
 
 
 def add_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[str, ...], Column]]) -> None:

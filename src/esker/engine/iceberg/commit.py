@@ -22,7 +22,7 @@ from esker.engine.failures import JvmFailure, causes, explained, first_line
 from esker.engine.iceberg.credentials import store_of
 from esker.engine.iceberg.java import each, iceberg, in_this_thread, text_list
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
-from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot
+from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot, snapshot_at
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
 from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.iceberg.stage import StagedFiles
@@ -383,11 +383,7 @@ class Attempt:
 
     def records_at(self, moment: datetime) -> int | None:
         """Return how many rows the table had at a moment; None when it had none yet, or nobody can tell."""
-        newest = None
-        for entry in each(self._base.snapshotLog()):
-            if entry.timestampMillis() <= moment.timestamp() * 1000:
-                newest = entry.snapshotId()
-        return _records(self._base.snapshot(newest)) if newest is not None else None
+        return _records(snapshot_at(self._base, moment))
 
     @property
     def sequence(self) -> int:

@@ -103,6 +103,15 @@ def read_metadata(jvm: Any, metadata: Any) -> Metadata:
     return found
 
 
+def snapshot_at(metadata: Any, moment: datetime) -> Any | None:
+    """Return Iceberg's object for the snapshot that was current at a moment; None if none is known."""
+    newest = None
+    for entry in each(metadata.snapshotLog()):
+        if entry.timestampMillis() <= moment.timestamp() * 1000:
+            newest = entry.snapshotId()
+    return metadata.snapshot(newest) if newest is not None else None
+
+
 def _columns(jvm: Any, schema: Any) -> tuple[Column, ...]:
     converted = iceberg(jvm, "spark.SparkSchemaUtil").convert(schema)
     return columns_from_json(json.loads(converted.json()))

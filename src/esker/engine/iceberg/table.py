@@ -8,13 +8,20 @@ from datetime import datetime
 from typing import Any
 
 from esker.engine.failures import JvmFailure, causes, explained
-from esker.engine.iceberg.java import each, iceberg
-from esker.engine.iceberg.metadata import Metadata, Snapshot, SnapshotId, read_metadata, read_snapshot
+from esker.engine.iceberg.java import iceberg
+from esker.engine.iceberg.metadata import (
+    Metadata,
+    Snapshot,
+    SnapshotId,
+    read_metadata,
+    read_snapshot,
+    snapshot_at,
+)
 from esker.engine.session import Engine
-from esker.engine.sql import identifier, literal
+from esker.engine.sql import identifier
 from esker.errors import TableNotFound
 from esker.project.layout import PartitionField, SortField
-from esker.project.types import Column, quoted
+from esker.project.types import Column, literal, quoted
 
 TABLE_DEFAULTS = {
     "format-version": "2",
@@ -189,15 +196,11 @@ def find_snapshot(engine: Engine, table: TableId, snapshot: SnapshotId) -> Snaps
         return read_snapshot(jvm, java_table(engine, table).snapshot(snapshot))
 
 
-def snapshot_at(engine: Engine, table: TableId, moment: datetime) -> SnapshotId | None:
+def find_snapshot_at(engine: Engine, table: TableId, moment: datetime) -> SnapshotId | None:
     """Return the snapshot that was current at a moment; None when the table had none, or it is expired."""
     with explained(f'cannot load table "{table}"', engine.log):
-        current = java_table(engine, table).operations().current()
-        newest = None
-        for entry in each(current.snapshotLog()):
-            if entry.timestampMillis() <= moment.timestamp() * 1000:
-                newest = entry.snapshotId()
-        return newest if newest is not None and current.snapshot(newest) is not None else None
+        found = snapshot_at(java_table(engine, table).operations().current(), moment)
+        return found.snapshotId() if found is not None else None
 
 
 def _identifier(engine: Engine, table: TableId) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, cast
 
 from esker.project.contract.columns import column_name
@@ -18,6 +17,8 @@ from esker.project.contract.model import (
     Unique,
 )
 from esker.project.contract.options import Mistake, Options
+from esker.project.contract.type_options import check_bounds, matches, option_tests, unchecked_format
+from esker.project.contract.value import ColumnValue, Value, sql_value
 from esker.project.document import Document, KeyPath
 from esker.project.types import quoted
 
@@ -30,15 +31,8 @@ _SEVERITIES: dict[str, Severity] = {
     "warn": "warning",
     "info": "warning",
 }
+_THERE = "{value} IS NOT NULL"
 _BUILT_IN = ("malformed", "type", "required", "rows_read", "rows_bad")
-_FORMATS = {
-    "email": r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
-    "uuid": r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
-    "uri": r"^[A-Za-z][A-Za-z0-9+.-]*:\S+$",
-    "hostname": r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$",
-    "ipv4": r"^((25[0-5]|2[0-4]\d|1?\d?\d)(\.|$)){4}$",
-    "ipv6": r"^[0-9a-fA-F:]{2,39}(%\w+)?$",
-}
 
 
 class RuleReader:
@@ -54,7 +48,7 @@ class RuleReader:
         """Read all rules, or raise Mistake."""
         declared = self.document.at(self.table)
         for index, each in enumerate(declared.get("properties") or ()):
-            self._of_property((*self.table, "properties", index), each, column_name(each), _Plain())
+            self._of_property((*self.table, "properties", index), each, ColumnValue(column_name(each)))
         keys = [each for each in declared.get("properties") or () if each.get("primaryKey")]
         if keys:
             keys.sort(key=lambda each: each.get("primaryKeyPosition") or 0)
@@ -62,7 +56,7 @@ class RuleReader:
         for index, each in enumerate(declared.get("relationships") or ()):
             self._relationship((*self.table, "relationships", index), each, None)
         for index, each in enumerate(declared.get("quality") or ()):
-            self._quality((*self.table, "quality", index), each, None, _Plain())
+            self._quality((*self.table, "quality", index), each, None)
         self._freshness()
 
     def _add(self, path: KeyPath, rule: Rule | Audit) -> None:
@@ -75,135 +69,75 @@ class RuleReader:
         else:
             self.rules.append(rule)
 
-    def _of_property(self, path: KeyPath, declared: dict[str, Any], name: str, around: _Around) -> None:
+    def _of_property(self, path: KeyPath, declared: dict[str, Any], value: Value) -> None:
         """Read the rules of a property and of what is inside it."""
-        options = declared.get("logicalTypeOptions") or {}
-        self._options(path, declared, options, name, around)
+        is_column = isinstance(value, ColumnValue)
+        self._options(path, declared, value)
         if declared.get("enum") is not None:
             values = [each["value"] for each in declared["enum"]]
-            self._one_of(path, (*path, "enum"), name, around, f"{name}.enum", values)
-        is_top = isinstance(around, _Plain)
-        if declared.get("required") and not is_top:
+            self._one_of((*path, "enum"), f"{value.name}.enum", value, values)
+        if declared.get("required") and not is_column:
             # The table itself refuses rows that lack a required column; inside others nobody does.
-            self._row(
-                path, f"{name}.required", name, around, "{value} IS NOT NULL", "has no value", sees_null=True
-            )
+            self._row(path, f"{value.name}.required", value, _THERE, "has no value", sees_null=True)
         if declared.get("unique") and not declared.get("primaryKey"):
-            if not is_top:
+            if not is_column:
                 raise Mistake((*path, "unique"), "only a column of its own can be unique")
             limits = Options(self.document, path).limits()
-            self._add(path, Unique(f"{name}.unique", (name,), limits=limits))
+            self._add(path, Unique(f"{value.name}.unique", (value.name,), limits=limits))
         for index, each in enumerate(declared.get("relationships") or ()):
-            self._relationship((*path, "relationships", index), each, name if is_top else None)
+            self._relationship((*path, "relationships", index), each, value.name if is_column else None)
         for index, each in enumerate(declared.get("quality") or ()):
-            self._quality((*path, "quality", index), each, name, around)
+            self._quality((*path, "quality", index), each, value)
         for index, each in enumerate(declared.get("properties") or ()):
-            inner = (
-                _Field(around, column_name(each)) if not is_top else _Field(_Column(name), column_name(each))
-            )
-            self._of_property((*path, "properties", index), each, f"{name}.{column_name(each)}", inner)
+            self._of_property((*path, "properties", index), each, value.field(column_name(each)))
         if isinstance(declared.get("items"), dict):
-            outer = _Column(name) if is_top else around
-            self._of_property((*path, "items"), declared["items"], f"{name}.element", _Element(outer))
+            self._of_property((*path, "items"), declared["items"], value.element())
 
-    def _options(
-        self, path: KeyPath, declared: dict[str, Any], options: dict[str, Any], name: str, around: _Around
-    ) -> None:
-        place = (*path, "logicalTypeOptions")
-        kind = declared.get("logicalType")
-        _check_bounds(place, options)
+    def _options(self, path: KeyPath, declared: dict[str, Any], value: Value) -> None:
+        place, kind = (*path, "logicalTypeOptions"), declared.get("logicalType")
+        options = declared.get("logicalTypeOptions") or {}
+        check_bounds(place, options)
+        for option, condition, why in option_tests(kind, options):
+            self._row((*place, option), f"{value.name}.{option}", value, condition, why)
+        if (unchecked := unchecked_format(kind, options)) is not None:
+            self.notes.append(f'{value.name}: format "{unchecked}" is not checked')
 
-        def literal(option: str) -> str:
-            return _literal(options[option], kind)
-
-        def row(option: str, condition: str, why: str) -> None:
-            self._row((*place, option), f"{name}.{option}", name, around, condition, why)
-
-        for option, sign, why in (
-            ("minimum", ">=", "is less than"),
-            ("maximum", "<=", "is more than"),
-            ("exclusiveMinimum", ">", "is not more than"),
-            ("exclusiveMaximum", "<", "is not less than"),
-        ):
-            if option in options:
-                row(option, f"{{value}} {sign} {literal(option)}", f"{why} {options[option]}")
-        if "multipleOf" in options:
-            # As decimals: 19.99 is no multiple of 0.01 among doubles.
-            divisor = f"CAST('{options['multipleOf']}' AS DECIMAL(38,18))"
-            row(
-                "multipleOf",
-                f"TRY_CAST({{value}} AS DECIMAL(38,18)) % {divisor} = 0",
-                f"is no multiple of {options['multipleOf']}",
-            )
-        for option, function, sign, why in (
-            ("minLength", "char_length", ">=", "is shorter than {} characters"),
-            ("maxLength", "char_length", "<=", "is longer than {} characters"),
-            ("minItems", "size", ">=", "has fewer than {} items"),
-            ("maxItems", "size", "<=", "has more than {} items"),
-        ):
-            if option in options:
-                row(
-                    option,
-                    f"{function}({{value}}) {sign} {int(options[option])}",
-                    why.format(options[option]),
-                )
-        if options.get("uniqueItems"):
-            row("uniqueItems", "size(array_distinct({value})) = size({value})", "has an item twice")
-        if "pattern" in options:
-            row(
-                "pattern",
-                f"{{value}} RLIKE {_text(str(options['pattern']))}",
-                f"does not match {options['pattern']}",
-            )
-        wanted = options.get("format")
-        if kind == "string" and wanted in _FORMATS:
-            row("format", f"{{value}} RLIKE {_text(_FORMATS[wanted])}", f"is no {wanted}")
-        elif kind == "string" and wanted not in (None, "byte", "binary", "password"):
-            self.notes.append(f'{name}: format "{wanted}" is not checked')
-
-    def _one_of(
-        self,
-        path: KeyPath,
-        place: KeyPath,
-        name: str,
-        around: _Around,
-        rule: str,
-        values: list[Any],
-        **facts: Any,
-    ) -> None:
+    def _one_of(self, path: KeyPath, rule: str, value: Value, values: list[Any], **facts: Any) -> None:
         if not values:
-            raise Mistake(place, "no value at all is allowed here")
-        shown = ", ".join(str(value) for value in values[:10]) + (", …" if len(values) > 10 else "")
-        literals = ", ".join(_literal(value) for value in values)
-        self._row(place, rule, name, around, f"{{value}} IN ({literals})", f"is none of {shown}", **facts)
+            raise Mistake(path, "no value at all is allowed here")
+        shown = ", ".join(str(each) for each in values[:10]) + (", …" if len(values) > 10 else "")
+        literals = ", ".join(sql_value(each) for each in values)
+        self._row(path, rule, value, f"{{value}} IN ({literals})", f"is none of {shown}", **facts)
 
     def _row(
         self,
         path: KeyPath,
         rule: str,
-        name: str,
-        around: _Around,
+        value: Value,
         condition: str,
         why: str,
         *,
         sees_null: bool = False,
         **facts: Any,
     ) -> None:
-        outer = _Column(name) if isinstance(around, _Plain) else around
-        mark = self.document.mark(path)
+        """Add a rule: a condition on `{value}`."""
         self._add(
             path,
             RowRule(
                 name=rule,
-                condition=outer.every(lambda value: condition.replace("{value}", value), sees_null),
+                condition=value.every(lambda text: condition.replace("{value}", text), sees_null),
                 why=why,
-                column=name,
-                shown=outer.shown,
+                column=value.name,
+                shown=value.shown,
                 file=self.document.file,
-                line=mark.line if mark else None,
+                line=self._line(path),
                 **({"limits": Options(self.document, self._property_of(path)).limits()} | facts),
             ),
         )
+
+    def _line(self, path: KeyPath) -> int | None:
+        mark = self.document.mark(path)
+        return mark.line if mark else None
 
     def _property_of(self, path: KeyPath) -> KeyPath:
         """Return the property, or the rule, that a place belongs to."""
@@ -212,105 +146,92 @@ class RuleReader:
                 return path[:length]
         return path
 
-    def _quality(self, path: KeyPath, declared: dict[str, Any], name: str | None, around: _Around) -> None:
+    def _quality(self, path: KeyPath, declared: dict[str, Any], value: Value | None) -> None:
+        """Read a rule below `quality`: of a value, or of the table."""
         kind = declared.get("type") or ("library" if "metric" in declared or "rule" in declared else "text")
-        label = declared.get("name") or declared.get("id")
         match kind:
             case "text":
-                self.notes.append(f"{label or name or 'a rule'} is text: nobody checks it")
+                named = _label(declared) or (value.name if value else "a rule")
+                self.notes.append(f"{named} is text: nobody checks it")
             case "library":
-                self._library(path, declared, label, name, around)
+                self._library(path, declared, value)
             case "sql":
-                self._sql(path, declared, label, name)
+                self._sql(path, declared, value)
             case "custom":
-                self._custom(path, declared, label, name, around)
+                self._custom(path, declared, value)
 
-    def _library(
-        self, path: KeyPath, declared: dict[str, Any], label: str | None, name: str | None, around: _Around
-    ) -> None:
+    def _library(self, path: KeyPath, declared: dict[str, Any], value: Value | None) -> None:
         metric = declared.get("metric") or declared.get("rule")
         bound = self._bound(path, declared)
-        rule = label or ".".join(part for part in (name, str(metric)) if part)
+        rule = _named(declared, value, str(metric))
         given = declared.get("arguments") or {}
+        severity = _severity(path, declared)
         if metric == "rowCount":
-            mark = self.document.mark(path)
-            line = mark.line if mark else None
-            self._add(path, Audit(rule, "row_count", bound, severity=_severity(path, declared), line=line))
+            self._add(path, Audit(rule, "row_count", bound, severity=severity, line=self._line(path)))
             return
         # A share of bad rows that is allowed is a matter of the batch; if none is, of each row.
         facts: dict[str, Any] = {
-            "severity": _severity(path, declared),
+            "severity": severity,
             "bound": None if bound.admits_none else bound,
             "limits": Options(self.document, path).limits(),
         }
         if metric == "duplicateValues":
-            columns = tuple(given.get("properties") or ([name] if name else ()))
+            columns = tuple(given.get("properties") or ([value.name] if value else ()))
             if not columns:
                 raise Mistake(path, "duplicateValues of a table needs arguments: {properties: […]}")
             self._add(path, Unique(rule, columns, **facts))
             return
-        if name is None:
+        if value is None:
             raise Mistake(path, f"{metric} belongs to a property, not to the table")
         match metric:
             case "nullValues":
-                self._row(
-                    path, rule, name, around, "{value} IS NOT NULL", "has no value", sees_null=True, **facts
-                )
+                self._row(path, rule, value, _THERE, "has no value", sees_null=True, **facts)
             case "missingValues":
-                missing = [value for value in given.get("missingValues") or ["", None] if value is not None]
-                literals = ", ".join(_literal(value) for value in missing)
-                test = (
-                    f"{{value}} IS NOT NULL AND {{value}} NOT IN ({literals})"
-                    if missing
-                    else "{value} IS NOT NULL"
-                )
-                self._row(path, rule, name, around, test, "counts as missing", sees_null=True, **facts)
+                missing = [each for each in given.get("missingValues") or ["", None] if each is not None]
+                literals = ", ".join(sql_value(each) for each in missing)
+                test = f"{_THERE} AND {{value}} NOT IN ({literals})" if missing else _THERE
+                self._row(path, rule, value, test, "counts as missing", sees_null=True, **facts)
+            case "invalidValues" if "validValues" in given:
+                place = (*path, "arguments", "validValues")
+                self._one_of(place, rule, value, list(given["validValues"]), **facts)
+            case "invalidValues" if "pattern" in given:
+                self._row(path, rule, value, *matches(given["pattern"]), **facts)
             case "invalidValues":
-                if "validValues" in given:
-                    place = (*path, "arguments", "validValues")
-                    self._one_of(path, place, name, around, rule, list(given["validValues"]), **facts)
-                elif "pattern" in given:
-                    condition = f"{{value}} RLIKE {_text(str(given['pattern']))}"
-                    self._row(
-                        path, rule, name, around, condition, f"does not match {given['pattern']}", **facts
-                    )
-                else:
-                    raise Mistake(path, "invalidValues needs arguments: {validValues: […]} or {pattern: …}")
+                raise Mistake(path, "invalidValues needs arguments: {validValues: […]} or {pattern: …}")
             case _:
                 raise Mistake((*path, "metric"), f'metric "{metric}" is not known')
 
-    def _sql(self, path: KeyPath, declared: dict[str, Any], label: str | None, name: str | None) -> None:
+    def _sql(self, path: KeyPath, declared: dict[str, Any], value: Value | None) -> None:
         query = str(declared["query"])
         for word in ("${object}", "{object}", "${table}", "{table}"):
             query = query.replace(word, "{table}")
         for word in ("${property}", "{property}", "${column}", "{column}"):
-            query = query.replace(word, quoted(name) if name else word)
-        mark = self.document.mark((*path, "query"))
+            query = query.replace(word, quoted(value.name) if value else word)
         self._add(
             path,
             Audit(
-                label or ".".join(part for part in (name, "sql") if part),
+                _named(declared, value, "sql"),
                 "sql",
                 self._bound(path, declared),
                 query=query,
                 severity=_severity(path, declared),
-                line=mark.line if mark else None,
+                line=self._line((*path, "query")),
             ),
         )
 
-    def _custom(
-        self, path: KeyPath, declared: dict[str, Any], label: str | None, name: str | None, around: _Around
-    ) -> None:
+    def _custom(self, path: KeyPath, declared: dict[str, Any], value: Value | None) -> None:
         given = declared["implementation"]
         severity = _severity(path, declared)
         limits = Options(self.document, path).limits()
+        name = value.name if value else None
         if declared["engine"].lower() != ENGINE:
-            rule = label or ".".join(part for part in (name, declared["engine"]) if part)
+            rule = _named(declared, value, declared["engine"])
             self._add(path, PluggedIn(rule, declared["engine"], given, name, severity, limits))
             return
         place = (*path, "implementation")
         if isinstance(given, dict) and "rowCountChange" in given:
-            self._row_count_change((*place, "rowCountChange"), given["rowCountChange"], label, severity)
+            change = given["rowCountChange"]
+            self._row_count_change((*place, "rowCountChange"), change, _label(declared), severity)
             return
         condition = given if isinstance(given, str) else given.get("condition")
         if not isinstance(condition, str) or not condition.strip():
@@ -318,19 +239,18 @@ class RuleReader:
                 place, "write a SQL condition that holds for good rows, or {condition: …, reason: …}"
             )
         reason = given.get("reason") if isinstance(given, dict) else None
-        mark = self.document.mark(place)
         self._add(
             path,
             RowRule(
-                name=label or ".".join(part for part in (name, "condition") if part),
+                name=_named(declared, value, "condition"),
                 condition=condition,
                 why=str(reason or declared.get("description") or f"breaks {condition}"),
                 column=name,
-                shown=(_Column(name) if isinstance(around, _Plain) else around).shown if name else None,
+                shown=value.shown if value else None,
                 severity=severity,
                 limits=limits,
                 file=self.document.file,
-                line=mark.line if mark else None,
+                line=self._line(place),
             ),
         )
 
@@ -412,7 +332,6 @@ class RuleReader:
             unit = units.get(str(each.get("unit") or "d").lower())
             if unit is None or isinstance(each["value"], bool) or not isinstance(each["value"], int | float):
                 raise Mistake(path, "write value: as a number, and unit: as d, h or min")
-            mark = self.document.mark(path)
             self._add(
                 path,
                 Audit(
@@ -420,85 +339,19 @@ class RuleReader:
                     "freshness",
                     Bound("mustBeLessOrEqualTo", each["value"] * unit),
                     column=column,
-                    line=mark.line if mark else None,
+                    line=self._line(path),
                 ),
             )
 
 
-def _check_bounds(place: KeyPath, options: dict[str, Any]) -> None:
-    """Raise Mistake for bounds that no value can keep to."""
-    for low, high in (
-        ("minimum", "maximum"),
-        ("minLength", "maxLength"),
-        ("minItems", "maxItems"),
-        ("minProperties", "maxProperties"),
-    ):
-        if low in options and high in options and _above(options[low], options[high]):
-            raise Mistake((*place, low), f"{low} is more than {high}: no value can be both")
-    for low, high in (
-        ("exclusiveMinimum", "maximum"),
-        ("minimum", "exclusiveMaximum"),
-        ("exclusiveMinimum", "exclusiveMaximum"),
-    ):
-        if low in options and high in options and not _above(options[high], options[low]):
-            raise Mistake((*place, low), f"{low} is not less than {high}: no value can be both")
+def _label(declared: dict[str, Any]) -> str | None:
+    """Return what a rule is called in the contract, if it is called anything."""
+    return declared.get("name") or declared.get("id")
 
 
-class _Around:
-    """Where a value stands: how a condition on it becomes one on the row."""
-
-    shown: str
-    """SQL for what is shown of it: the value, or the list that it stands in."""
-
-    def every(self, test: Callable[[str], str], sees_null: bool) -> str:
-        raise NotImplementedError
-
-
-class _Plain(_Around):
-    """The table itself."""
-
-
-class _Column(_Around):
-    """A column of the table."""
-
-    def __init__(self, name: str) -> None:
-        self.shown = quoted(name)
-
-    def every(self, test: Callable[[str], str], sees_null: bool) -> str:
-        return test(self.shown)
-
-
-class _Field(_Around):
-    """A field of a struct; a struct that is missing breaks no rule on its fields."""
-
-    def __init__(self, struct: _Around, name: str) -> None:
-        self.struct, self.name = struct, name
-        self.shown = struct.shown if _depth(struct) else f"{struct.shown}.{quoted(name)}"
-
-    def every(self, test: Callable[[str], str], sees_null: bool) -> str:
-        def inside(value: str) -> str:
-            found = test(f"{value}.{quoted(self.name)}")
-            return f"({value} IS NULL OR ({found}))" if sees_null else found
-
-        return self.struct.every(inside, sees_null)
-
-
-class _Element(_Around):
-    """The elements of a list."""
-
-    def __init__(self, array: _Around) -> None:
-        self.array, self.shown = array, array.shown
-        self.variable = f"e{1 + _depth(array)}"
-
-    def every(self, test: Callable[[str], str], sees_null: bool) -> str:
-        inner = f"coalesce({test(self.variable)}, true)"
-        return self.array.every(lambda value: f"forall({value}, {self.variable} -> {inner})", sees_null=False)
-
-
-def _depth(around: _Around) -> int:
-    if isinstance(around, _Element):
-        return 1 + _depth(around.array)
-    return _depth(around.struct) if isinstance(around, _Field) else 0
+def _named(declared: dict[str, Any], value: Value | None, otherwise: str) -> str:
+    """Return the name of a rule: its own, or one made of what it is about and what it does."""
+    return _label(declared) or (f"{value.name}.{otherwise}" if value else otherwise)
 
 
 def _severity(path: KeyPath, declared: dict[str, Any]) -> Severity:
@@ -510,25 +363,3 @@ def _severity(path: KeyPath, declared: dict[str, Any]) -> Severity:
 
 def _listed(value: Any) -> list[str]:
     return [] if value is None else [value] if isinstance(value, str) else list(value)
-
-
-def _above(one: Any, other: Any) -> bool:
-    try:
-        return bool(one > other)
-    except TypeError:
-        return str(one) > str(other)
-
-
-def _text(value: str) -> str:
-    """Return a text as a literal of Spark's SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _literal(value: Any, kind: Any = None) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    if kind in ("date", "timestamp"):
-        return f"{kind.upper()} {_text(str(value))}"
-    return _text(str(value))

@@ -15,11 +15,10 @@ from esker.project.sources import FilesSource
 from esker.project.types import (
     Array,
     Column,
-    Map,
-    Plain,
     Struct,
     Type,
     columns_as_json,
+    columns_as_text,
     columns_from_json,
     quoted,
 )
@@ -68,7 +67,7 @@ class JsonLinesFormat:
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
         # Values are read as they stand in the file, and parsed by our own checks: Spark would round
         # decimals and take whole numbers for seconds since 1970.
-        wanted = StructType.fromJson(columns_as_json(as_text(columns)))
+        wanted = StructType.fromJson(columns_as_json(columns_as_text(columns)))
         fields = [StructField(field.name, field.dataType) for field in wanted.fields]
         schema = StructType([*fields, StructField(MALFORMED, StringType())])
         if not filled(files):
@@ -136,18 +135,3 @@ def _fields(kind: Type) -> tuple[Column, ...]:
         case Array(element):
             return _fields(element)
     return ()
-
-
-def as_text(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    return tuple(Column(column.name, _typeas_text(column.type)) for column in columns)
-
-
-def _typeas_text(kind: Type) -> Type:
-    match kind:
-        case Struct(fields):
-            return Struct(as_text(fields))
-        case Array(element):
-            return Array(_typeas_text(element))
-        case Map(key, value):
-            return Map(_typeas_text(key), _typeas_text(value))
-    return Plain("string")

@@ -1,0 +1,86 @@
+"""Where a value stands in a row, and how a condition on the value becomes one on the row."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from esker.project.types import literal, quoted
+
+
+class Value(ABC):
+    """A column, a field of a struct, or the elements of a list."""
+
+    name: str
+    """As people call it: `place.city`, `tags.element`."""
+    shown: str
+    """SQL for what is shown of it: the value, or the list that it stands in."""
+    lists: int
+    """How many lists it stands in."""
+
+    @abstractmethod
+    def every(self, test: Callable[[str], str], sees_null: bool) -> str:
+        """Return SQL that is true if a test holds for it, wherever it occurs in the row.
+
+        `test` turns SQL for the value into a condition. One that `sees_null` is about missing values.
+        """
+
+    def field(self, name: str) -> Value:
+        """Return a field of it."""
+        return _Field(self, name)
+
+    def element(self) -> Value:
+        """Return its elements."""
+        return _Element(self)
+
+
+class ColumnValue(Value):
+    """A column of the table."""
+
+    lists = 0
+
+    def __init__(self, name: str) -> None:
+        self.name, self.shown = name, quoted(name)
+
+    def every(self, test: Callable[[str], str], sees_null: bool) -> str:
+        return test(self.shown)
+
+
+class _Field(Value):
+    """A field of a struct; a struct that is missing breaks no rule on its fields."""
+
+    def __init__(self, struct: Value, name: str) -> None:
+        self._struct, self._field = struct, quoted(name)
+        self.name, self.lists = f"{struct.name}.{name}", struct.lists
+        self.shown = struct.shown if self.lists else f"{struct.shown}.{self._field}"
+
+    def every(self, test: Callable[[str], str], sees_null: bool) -> str:
+        def inside(value: str) -> str:
+            found = test(f"{value}.{self._field}")
+            return f"({value} IS NULL OR ({found}))" if sees_null else found
+
+        return self._struct.every(inside, sees_null)
+
+
+class _Element(Value):
+    """The elements of a list."""
+
+    def __init__(self, array: Value) -> None:
+        self._array, self.shown = array, array.shown
+        self.name, self.lists = f"{array.name}.element", array.lists + 1
+
+    def every(self, test: Callable[[str], str], sees_null: bool) -> str:
+        variable = f"e{self.lists}"
+        inner = f"coalesce({test(variable)}, true)"
+        return self._array.every(lambda value: f"forall({value}, {variable} -> {inner})", sees_null=False)
+
+
+def sql_value(value: Any, kind: str | None = None) -> str:
+    """Return a value of a contract as SQL. `kind` is the logical type that it is compared with."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    text = literal(str(value))
+    return f"{kind.upper()} {text}" if kind in ("date", "timestamp") else text
