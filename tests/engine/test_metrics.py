@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.create import NewTable, create
 from esker.engine.iceberg.java import iceberg
-from esker.engine.iceberg.table import NewTable, TableId, create
+from esker.engine.iceberg.table import TableId
 from esker.project.types import Column, parse_type
 from tests.folder import Folder
 

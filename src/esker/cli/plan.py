@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from esker.cli.options import EnvOption, JsonOption, PipelinesArgument, ProjectOption
+
+if TYPE_CHECKING:
+    from esker.pipeline.plan import PipelinePlan
 
 
 def plan(
@@ -16,36 +19,51 @@ def plan(
     env: EnvOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a run would create, alter, read and write. Nothing is changed without --apply."""
+    """Show what a run would create, alter, read and write, and how contract, table and source differ.
+
+    Nothing is changed without --apply.
+    """
     from esker.cli.opening import open_project
-    from esker.cli.output import print_json, say, size
+    from esker.cli.output import print_error, print_json
 
     opened = open_project(project, env, pipelines or ())
     plans = opened.plan(pipelines or ())
-    if apply:
+    errors = [plan.error for plan in plans if plan.error is not None]
+    applies = apply and not errors
+    if applies:
         opened.apply(plans)
     if as_json:
-        nothing = all(plan.is_empty for plan in plans)
-        print_json(
-            {
-                "status": "succeeded",
-                "applied": apply,
-                "nothing_to_do": nothing,
-                "pipelines": [plan.as_json() for plan in plans],
-            }
-        )
-        return
-    for found in plans:
-        say(f"{found.pipeline} → {found.table} ({found.mode})")
-        for change in found.changes:
-            say(f"  {'applied' if apply else 'change'}: {change}")
-            if ddl := change.as_json().get("ddl"):
-                say("    " + ddl.replace("\n", "\n    "))
-            if order := change.as_json().get("sort_by"):
-                say(f"    sorted by {', '.join(order)}")
-        for piece in found.slices:
-            say(f"  read: {piece.summary}, {size(piece.bytes)}; write: one batch")
-        for note in found.notes:
-            say(f"  note: {note}")
-        if found.is_empty:
-            say("  nothing to do")
+        document = {
+            "status": "failed" if errors else "succeeded",
+            "applied": applies,
+            "nothing_to_do": all(plan.is_empty for plan in plans),
+            "pipelines": [plan.as_json() for plan in plans],
+        }
+        print_json(document | ({"error": errors[0].as_json()} if errors else {}))
+    else:
+        for found in plans:
+            _print(found, is_applied=applies)
+        for error in errors:
+            print_error(error, as_json=False)
+    if errors:
+        raise typer.Exit(errors[0].exit_status)
+
+
+def _print(plan: PipelinePlan, *, is_applied: bool) -> None:
+    from esker.cli.output import say, size
+
+    say(f"{plan.pipeline} → {plan.table} ({plan.mode})")
+    for change in plan.changes:
+        say(f"  {'applied' if is_applied else 'change'}: {change}")
+        if ddl := change.as_json().get("ddl"):
+            say("    " + ddl.replace("\n", "\n    "))
+        if order := change.as_json().get("sort_by"):
+            say(f"    sorted by {', '.join(order)}")
+    for piece in plan.slices if plan.error is None else ():
+        say(f"  read: {piece.summary}, {size(piece.bytes)}; write: one batch")
+    for difference in plan.differences:
+        say(f"  {difference.between}: {difference}")
+    for note in plan.notes:
+        say(f"  note: {note}")
+    if plan.is_empty:
+        say("  nothing to do")

@@ -43,6 +43,11 @@ def _print(report: TableReport) -> None:
         f"partitioned by {', '.join(table.partition_fields) or 'nothing'}"
         + (f", sorted by {', '.join(str(field) for field in table.sort_fields)}" if table.sort_fields else "")
     )
+    for upstream in report.metadata.lineage.upstream:
+        say(
+            f"loaded by pipeline {upstream.pipeline} from {upstream.source} {upstream.reads}"
+            + (f", contract {upstream.contract}" if upstream.contract else "")
+        )
     statistics = {found.column: found for found in report.statistics}
     lines = []
     for column in table.columns:

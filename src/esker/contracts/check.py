@@ -30,12 +30,24 @@ from esker.project.types import (
     columns_from_json,
     ddl,
     quoted,
+    stored_types,
 )
 
 BAD = "_esker_bad"
 """Column of a fitted frame, null for a good row: `rules` that it breaks, `reason` in words, and `payload`,
 the row as the source sent it."""
 _RAW = "_esker_raw"
+_UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+
+
+def _always() -> Expression:
+    """Return what is always true, and nothing that Spark's optimizer knows to be so.
+
+    It would put the conditions of all columns into every filter on BAD, each as often as it is named: with
+    many columns of nested types that took minutes.
+    """
+    return F.monotonically_increasing_id() >= 0
+
 
 _FLOATING = {"float": (6, 1.17549435e-38), "double": (15, 2.2250738585072014e-308)}
 """How many digits always come back, and the least number with all its digits."""
@@ -79,8 +91,10 @@ def fit(
             missing = F.lit(f'column "{column.name}" is required and has no value')
             lacking.append(F.when(value.isNull(), missing))
         fitted.append(value.alias(column.name))
+    inside = [_lacking(F.col(quoted(column.name)), column.type, column.name) for column in columns]
+    inner = [reason for reason in inside if reason is not None]
     is_parsed = find(sent, beside.malformed) is not None
-    if not (unfit or lacking or is_parsed) and rules.is_empty:
+    if not (unfit or lacking or inner or is_parsed) and rules.is_empty:
         return frame.select(*fitted, *keep)
     malformed = F.col(beside.malformed) if is_parsed else F.lit(None).cast("string")
     told = {
@@ -94,10 +108,13 @@ def fit(
     first = frame.select(
         *fitted,
         *keep,
-        *(reason.alias(name) for name, reason in told.items()),
+        *(F.when(_always(), reason).alias(name) for name, reason in told.items()),
         *raw_columns,
         record.alias(_RAW),
     )
+    if inner:
+        # On values that are fitted already: looked for while they are, each depth would double the work.
+        first = first.withColumn("_esker_told2", F.coalesce("_esker_told2", *inner))
     if rules.related:
         # Only rows that are good otherwise stand in each other's way.
         first = first.withColumn(GOOD, rules.is_good([F.col(name).isNull() for name in told]))
@@ -135,9 +152,11 @@ def payload(values: Iterable[tuple[str, Expression, Type]], *, nulls: bool = Tru
 
 def _fitted(value: Expression, sent: Type, wanted: Type, path: str) -> tuple[Expression, Expression | None]:
     """Return a value as another type, and the reason when it is none; no reason where it always fits."""
-    if sent == wanted:
+    if sent == wanted and not stored_types(wanted):
         return value, None
     match sent, wanted:
+        case Plain(), Plain(stored=str(stored)):
+            return _storable(value, sent, wanted, stored, path)
         case Plain("string"), Plain() | Decimal():
             return _parsed(value, wanted, path)
         case Struct(), Struct(fields):
@@ -166,16 +185,61 @@ def _fitted(value: Expression, sent: Type, wanted: Type, path: str) -> tuple[Exp
     return value.cast(ddl(wanted)), None
 
 
+def _lacking(value: Expression, kind: Type, path: str) -> Expression | None:
+    """Return the reason when a required field inside a value has none; None where no field is required."""
+    match kind:
+        case Struct(fields):
+            found: Expression | None = None
+            for field in fields:
+                part, name = value.getField(field.name), f"{path}.{field.name}"
+                if field.required:
+                    missing = F.lit(f'column "{name}" is required and has no value')
+                    found = _either(found, F.when(value.isNotNull() & part.isNull(), missing))
+                found = _either(found, _lacking(part, field.type, name))
+            return found
+        case Array(element):
+            return _first_lacking(value, element, path)
+        case Map(_, inner):
+            return _first_lacking(F.map_values(value), inner, path)
+    return None
+
+
+def _first_lacking(values: Expression, kind: Type, path: str) -> Expression | None:
+    if _lacking(F.lit(None).cast(ddl(kind)), kind, path) is None:
+        return None
+    reasons = F.transform(values, lambda item: _known(_lacking(item, kind, path)))
+    return F.get(F.filter(reasons, lambda reason: reason.isNotNull()), F.lit(0))
+
+
+def _storable(
+    value: Expression, sent: Plain, wanted: Plain, stored: str, path: str
+) -> tuple[Expression, Expression]:
+    """Return a value as Iceberg can store it in a type that Spark has not, and the reason when it cannot."""
+    if stored == "uuid":
+        # As it comes back from the table, so that the same value has the same row hash.
+        text = F.when(F.trim(value) != "", F.lower(F.trim(value)))
+        return text, F.when(~text.rlike(_UUID), _no(text, wanted, path))
+    found = value.cast(ddl(wanted))
+    length = int(stored.removeprefix("fixed(").rstrip(")"))
+    shown = value if sent == Plain("string") else F.hex(value)
+    return found, F.when(F.octet_length(found) != length, _no(shown, wanted, path))
+
+
+def _no(given: Expression, kind: Type, path: str) -> Expression:
+    return F.concat(
+        F.lit(f'column "{path}": "'), F.substring(given, 1, SHOWN_CHARACTERS), F.lit(f'" is no {kind}')
+    )
+
+
 def _first_reason(values: Expression, sent: Type, wanted: Type, path: str) -> Expression | None:
     """Return the reason of the first value of a list that does not fit."""
     if _fitted(F.lit(None).cast(ddl(sent)), sent, wanted, path)[1] is None:
         return None
-    reasons = F.transform(values, lambda item: _reason(item, sent, wanted, path))
+    reasons = F.transform(values, lambda item: _known(_fitted(item, sent, wanted, path)[1]))
     return F.get(F.filter(reasons, lambda reason: reason.isNotNull()), F.lit(0))
 
 
-def _reason(value: Expression, sent: Type, wanted: Type, path: str) -> Expression:
-    reason = _fitted(value, sent, wanted, path)[1]
+def _known(reason: Expression | None) -> Expression:
     return F.lit(None).cast("string") if reason is None else reason
 
 
@@ -205,10 +269,7 @@ def _parsed(text: Expression, kind: Plain | Decimal, path: str) -> tuple[Express
         lost = lost | _is_rounded(given, value, *_FLOATING[kind.name])
         # Java reads 1d and 1f as numbers.
         lost = lost | F.trim(given).rlike(r"\d[dDfF]$")
-    reason = F.concat(
-        F.lit(f'column "{path}": "'), F.substring(given, 1, SHOWN_CHARACTERS), F.lit(f'" is no {kind}')
-    )
-    return value, F.when(given.isNotNull() & F.coalesce(lost, F.lit(True)), reason)
+    return value, F.when(given.isNotNull() & F.coalesce(lost, F.lit(True)), _no(given, kind, path))
 
 
 def _is_rounded(given: Expression, value: Expression, sure: int, least: float) -> Expression:

@@ -115,6 +115,16 @@ def _compare_types(
             if of_key.added or of_key.widened:
                 found.conflicts.append(_conflict((*path, "key"), have_key, get_key))
             _compare_types(have_value, get_value, (*path, "value"), found, rules)
+        case Map(Plain("string"), have_value), Struct(entries) if rules.is_text:
+            # Whoever looks at JSON without knowing the table takes a map for a struct.
+            of_entries = _Found([], [], [])
+            for entry in entries:
+                _compare_types(have_value, entry.type, (*path, "value"), of_entries, rules)
+            for name in ("added", "widened", "conflicts"):
+                once = dict.fromkeys(getattr(of_entries, name))
+                getattr(found, name).extend(once)
+        case Plain(stored=have_stored), Plain(stored=str(stored)) if have_stored != stored:
+            found.conflicts.append(_conflict(path, table, sent))
         case Plain() | Decimal(), Plain() | Decimal() if rules.is_text or is_widening(sent, table):
             pass
         case Plain() | Decimal(), Plain() | Decimal() if _may_become(table, sent):

@@ -21,10 +21,11 @@ from pyspark.sql import functions as F
 from esker.engine.compat import from_arrow, to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.create import NewTable, create
 from esker.engine.iceberg.lookup import Keys, look_up
 from esker.engine.iceberg.rounds import rounds
 from esker.engine.iceberg.stage import StagedFiles, stage
-from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create, exists
+from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, exists
 from esker.engine.session import Engine
 from esker.errors import EskerError, LoadedFilesDamaged, PublishConflict
 from esker.project.types import Column, Plain

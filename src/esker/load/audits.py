@@ -7,7 +7,7 @@ same snapshot is published. If one does not, the branch stays for people to look
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -33,6 +33,8 @@ from esker.project.types import quoted
 
 DRAFT = "draft"
 """What a batch trips whose contract nobody has released."""
+Note = Callable[[Sequence[Measure], SnapshotId, int], None]
+"""Takes down what was found of a snapshot that is not published, and the changeset it would have been."""
 _WEEK = timedelta(days=7)
 _TRIES = 10
 
@@ -145,6 +147,7 @@ class AuditedChange(Change):
     pipeline: str
     run: str
     approved: Approved
+    note: Note
     _staged: _Staged | None = None
 
     @property
@@ -191,6 +194,7 @@ class AuditedChange(Change):
         staging.swap()
         tripped = self.audits.check(snapshot, attempt.current, datetime.now(UTC), self.approved)
         if tripped:
+            self.note((*made.measures, *self.audits.measures), snapshot, changeset)
             raise Held(self.pipeline, str(self.audits.table), tripped, branch)
         self._staged = _Staged(made, snapshot, attempt.current, changeset)
 

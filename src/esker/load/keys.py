@@ -6,7 +6,7 @@ from esker.contracts.evolution import find
 from esker.errors import UnsuitableKey
 from esker.project.pipelines import Pipeline
 from esker.project.reserved import HASH_COLUMN
-from esker.project.types import Column, Decimal, Plain, Type
+from esker.project.types import Column, Decimal, Plain, Type, stored_types
 
 _KEYS = ("string", "int", "bigint", "date", "timestamp", "timestamp_ntz", "boolean")
 _ORDERED = (*_KEYS, "float", "double")
@@ -63,6 +63,8 @@ def _check(
 
 
 def _is(kind: Type, allowed: tuple[str, ...]) -> bool:
+    if stored_types(kind):
+        return False  # Iceberg orders them in another way than Spark
     return kind.name in allowed if isinstance(kind, Plain) else isinstance(kind, Decimal) and len(allowed) > 1
 
 

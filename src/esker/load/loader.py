@@ -106,7 +106,9 @@ class Loader:
             self.source.record(piece, self.publisher.run)
             raise
         if self.audits.is_needed:
-            change = AuditedChange(change, self.audits, self.loading.name, self.publisher.run, approved)
+            change = AuditedChange(
+                change, self.audits, self.loading.name, self.publisher.run, approved, self.publisher.note
+            )
         try:
             self._reached(Step.STAGED)
             self.source.confirm(piece)

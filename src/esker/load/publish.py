@@ -8,7 +8,8 @@ answers, also when it does not answer: the ledger is read again before anything 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -264,6 +265,26 @@ class Publisher:
             properties |= foreign_property(attempt, foreign(attempt))
         attempt.set(properties)
         return Published(snapshot, changeset, mine, made, {**attempt.properties, **properties})
+
+    def note(self, measures: Sequence[Measure], snapshot: SnapshotId, changeset: int) -> None:
+        """Leave in the quality history what was found of a batch that is held.
+
+        No publish owes it: a history that cannot be written does not keep people from hearing of the hold.
+        """
+        if self.quality is None:
+            return
+        with suppress(EskerError, SwapFailed):
+            quality = self.quality()
+            stamp = Stamp(self.pipeline, self.run, "", changeset, datetime.now(UTC))
+            staged = quality.write(measures, snapshot, stamp)
+            for may_try in rounds(_SAME):
+                if not may_try:
+                    return
+                attempt = Attempt(self.engine, quality.side.id)
+                attempt.append(staged, {"esker.pipeline": self.pipeline, "esker.run": self.run})
+                with suppress(SwapFailed):
+                    attempt.swap()
+                    return
 
     def _measured(self, attempt: Attempt, made: Made, changeset: int, snapshot: SnapshotId) -> Made:
         """Return a batch with what was measured of it. Its snapshot is built already: the figures name it."""

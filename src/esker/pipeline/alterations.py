@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from esker.contracts.evolution import Added, Differences, compare, find, with_changes
-from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, Table, TableId
+from esker.engine.iceberg.create import NewTable
+from esker.engine.iceberg.table import TABLE_DEFAULTS, Table, TableId
 from esker.errors import ColumnsFrozen, TypeConflict, UnsuitableKey
 from esker.ledger.change_log import log_columns
 from esker.load.keys import keyed_columns, version_columns
@@ -27,7 +28,7 @@ from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.layout import SortField, parse_partition_field
 from esker.project.reserved import is_own
-from esker.project.types import Column, Decimal, Plain
+from esker.project.types import Column, Decimal, Plain, stored_types
 from esker.sources import Sent
 
 
@@ -69,6 +70,7 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract 
         "write.format.default": pipeline.format,
         **pipeline.properties,
     }
+    _check_partitions(pipeline, columns)
     order = _sort_order(pipeline, columns)
     key = contract.key if contract is not None else ()
     made = CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties, order, key))
@@ -110,6 +112,7 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
     if dropped := tuple(c.name for c in columns if _is_dropped(pipeline, c.name)):
         changes.append(DropColumns(present.id, dropped))
         columns = tuple(column for column in columns if column.name not in dropped)
+    _check_partitions(pipeline, columns)
     if repartition := _repartition(pipeline, present, is_frozen):
         changes.append(repartition)
     if "sort_by" in pipeline.model_fields_set:
@@ -234,9 +237,19 @@ def _repartition(pipeline: Pipeline, present: Table, is_frozen: bool) -> Reparti
     return Repartition(present.id, dropped, added, is_frozen) if dropped or added else None
 
 
+def _check_partitions(pipeline: Pipeline, columns: tuple[Column, ...]) -> None:
+    """Raise UnsuitableKey for a partitioning by values that Spark and Iceberg do not see as the same."""
+    for field in pipeline.partition_fields():
+        column = find(columns, field.column)
+        if column is not None and (stored := stored_types(column.type)):
+            why = f"Spark cannot bring together rows by values of type {stored[0]}"
+            fitting = [c.name for c in columns if not stored_types(c.type)]
+            raise UnsuitableKey(str(pipeline.table), "partition_by", field.column, why, fitting)
+
+
 def _sort_order(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[SortField, ...]:
     """Return how rows are to be sorted, with the table's names of columns, or raise UnsuitableKey."""
-    sortable = tuple(column for column in columns if isinstance(column.type, Plain | Decimal))
+    sortable = tuple(c for c in columns if isinstance(c.type, Plain | Decimal) and not stored_types(c.type))
     order = []
     for field in pipeline.sort_fields():
         column = find(sortable, field.column)

@@ -27,8 +27,9 @@ from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
 from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
+from esker.pipeline.metadata import TableMetadata
 from esker.pipeline.peek import Peeked, peek
-from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
+from esker.pipeline.plan import PipelinePlan, apply_changes, compare_and_plan, open_reader
 from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.result import RunReport, RunResult
@@ -163,16 +164,19 @@ class OpenProject:
         return run_pipelines(self.project, self._start, self.state, names, listen)
 
     def plan(self, pipelines: Sequence[str] = ()) -> list[PipelinePlan]:
-        """Return what runs would do. Nothing is changed."""
+        """Return what runs would do, and how contract, table and source differ. Nothing is changed.
+
+        Differences that keep a run from beginning leave their error in the plan.
+        """
         return [self._planned(name) for name in self.names(pipelines)]
 
     def _planned(self, name: str) -> PipelinePlan:
         source = open_reader(self.engine, name)
-        plan = plan_pipeline(self.engine, self.state, name, source)
+        plan = compare_and_plan(self.engine, self.state, name, source)
         return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
 
     def apply(self, plans: Sequence[PipelinePlan]) -> None:
-        """Make the table changes of plans; no rows are loaded."""
+        """Make the table changes of plans; no rows are loaded. Raises the error of a plan that has one."""
         for plan in plans:
             apply_changes(self.engine, plan)
 
@@ -184,6 +188,10 @@ class OpenProject:
     def infer_contract(self, pipeline: str, file: str | None = None, *, overwrite: bool = False) -> Inferred:
         """Look at a pipeline's source and write a contract for it. Raises ContractExists or NoColumns."""
         return infer_contract(self.engine, pipeline, file, overwrite=overwrite)
+
+    def metadata(self, table: str) -> TableMetadata:
+        """Return what is known of a table: columns, key, layout, contract, lineage and statistics."""
+        return TableMetadata(self.engine, self.table_id(table))
 
     def show(self, table: str, *, where: str | None = None, limit: int = 10) -> TableReport:
         """Return a report on a table."""

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 
 from esker.contracts.evolution import find
 from esker.engine.iceberg.alter import add_columns
-from esker.engine.iceberg.table import TABLE_DEFAULTS, NewTable, TableId, create, find_table
+from esker.engine.iceberg.create import NewTable, create
+from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, find_table
 from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
 from esker.events import Listener, Reached

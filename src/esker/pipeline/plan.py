@@ -12,7 +12,7 @@ from esker.contracts.inference import infer_columns
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import Table, TableId, find_table
 from esker.engine.session import Engine
-from esker.errors import NoColumns, ReservedName, SideTableForeign
+from esker.errors import ColumnsFrozen, ContractError, NoColumns, ReservedName, SideTableForeign, TypeConflict
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.remembered import recall
 from esker.ledger.side_table import LOG
@@ -20,6 +20,7 @@ from esker.ledger.state import State
 from esker.load.keys import check_key
 from esker.load.standing import standing
 from esker.pipeline.alterations import alterations, creation, log_alterations
+from esker.pipeline.differences import Difference, differences
 from esker.pipeline.rules import check_rules, unchecked
 from esker.pipeline.table_changes import TableChange
 from esker.pipeline.tables import files_table_of, log_of, table_of
@@ -48,6 +49,10 @@ class PipelinePlan:
     """Columns that are sent and that the table does not get: rows that carry them go to the quarantine."""
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The table's properties, as they were when the plan was made."""
+    differences: tuple[Difference, ...] = ()
+    """How contract, table and source differ."""
+    error: ContractError | None = None
+    """What keeps the run from beginning, where that is one of these differences."""
 
     @property
     def is_empty(self) -> bool:
@@ -70,7 +75,9 @@ class PipelinePlan:
                 for piece in self.slices
             ],
             "columns": {column.name: str(column.type) for column in self.columns},
+            "differences": [difference.as_json() for difference in self.differences],
             "notes": list(self.notes),
+            "error": self.error.as_json() if self.error is not None else None,
         }
 
 
@@ -81,10 +88,18 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
 
     Raises what stops a run before it begins: source and ledger errors, TypeConflict, ColumnsFrozen.
     """
+    plan = compare_and_plan(engine, state, name, source or open_reader(engine, name))
+    if plan.error is not None:
+        raise plan.error
+    return plan
+
+
+def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) -> PipelinePlan:
+    """Return what a run would do, or the differences that keep it from beginning, with the error."""
     project = engine.project
     pipeline = project.pipeline(name)
+    contract = project.contract(name)
     table = table_of(project, pipeline)
-    source = source or open_reader(engine, name)
     engine.open_catalog(table.catalog)
     present = find_table(engine, table)
     entry: LedgerEntry | None = None
@@ -94,42 +109,52 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None
     position = recall(state, project.state_key, name, entry)
     slices = source.plan(position)
     sent = typed(engine, source, slices, pipeline, present) if slices else Sent(())
-    notes = [*doubts, *([] if slices else ["the source has nothing new"])]
-    if present is None:
-        altered = creation(pipeline, table, sent, project.contract(name))
-        if not altered.columns and slices:
-            if _has_rows(engine, source, slices):
-                raise NoColumns(name, str(table))
-            note = "the source's files hold no rows yet"
-            return PipelinePlan(name, table, pipeline.mode, (), (), (), (), None, (note,))
-    else:
-        altered = alterations(pipeline, present, sent, project.contract(name))
+    seen = PipelinePlan(
+        pipeline=name,
+        table=table,
+        mode=pipeline.mode,
+        changes=(),
+        slices=tuple(slices),
+        columns=(),
+        sent=tuple(column.name for column in sent.columns),
+        entry=entry,
+        notes=(*doubts, *([] if slices else ["the source has nothing new"])),
+        properties=present.properties if present is not None else {},
+        differences=differences(pipeline, contract, present, sent),
+    )
+    try:
+        if present is None:
+            altered = creation(pipeline, table, sent, contract)
+        else:
+            altered = alterations(pipeline, present, sent, contract)
+    except (TypeConflict, ColumnsFrozen) as error:
+        return replace(seen, error=error)
+    if present is None and not altered.columns and slices:
+        if _has_rows(engine, source, slices):
+            raise NoColumns(name, str(table))
+        return replace(seen, slices=(), sent=(), notes=("the source's files hold no rows yet",))
     changes, columns = altered.changes, altered.columns
-    notes += altered.notes
-    if (contract := project.contract(name)) is not None:
+    notes = [*seen.notes, *altered.notes]
+    if contract is not None:
         check_rules(engine, contract, columns)
         notes += unchecked(contract)
     if columns and pipeline.is_keyed:
         check_key(pipeline, columns)
         if pipeline.changes:
             changes = (*changes, *_log_changes(engine, pipeline, table, columns, present))
-    return PipelinePlan(
-        pipeline=name,
-        table=table,
-        mode=pipeline.mode,
+    return replace(
+        seen,
         changes=changes,
-        slices=tuple(slices),
         columns=tuple(column for column in columns if not is_own(column.name)),
-        sent=tuple(column.name for column in sent.columns),
-        entry=entry,
         notes=tuple(notes),
         unknown=altered.unknown,
-        properties=present.properties if present is not None else {},
     )
 
 
 def apply_changes(engine: Engine, plan: PipelinePlan) -> None:
-    """Make the plan's table changes."""
+    """Make the plan's table changes, or raise its error."""
+    if plan.error is not None:
+        raise plan.error
     for change in plan.changes:
         change.apply(engine)
 

@@ -10,10 +10,11 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
-from esker.engine.iceberg.scan import ColumnStatistics, Files, column_statistics, planned_files
-from esker.engine.iceberg.table import Table, TableId, load
+from esker.engine.iceberg.scan import ColumnStatistics, Files, planned_files
+from esker.engine.iceberg.table import Table, TableId, list_tables
 from esker.engine.session import Engine
-from esker.errors import InvalidFilter
+from esker.errors import InvalidFilter, TableNotFound
+from esker.pipeline.metadata import TableMetadata
 
 _SNAPSHOTS = 10
 
@@ -41,8 +42,9 @@ class Filtered:
 
 @dataclass(frozen=True)
 class TableReport:
-    """A table's shape, files, history and some of its rows."""
+    """What is known of a table, its files, history and some of its rows."""
 
+    metadata: TableMetadata
     table: Table
     files: Files
     statistics: list[ColumnStatistics]
@@ -51,18 +53,18 @@ class TableReport:
     rows: list[Mapping[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        table = self.table
+        table, known = self.table, self.metadata.as_json()
         return {
             "table": str(table.id),
             "catalog": table.id.catalog,
             "location": table.location,
             "format_version": table.format_version,
-            "columns": [
-                {"name": c.name, "type": str(c.type), "required": c.required, "doc": c.doc}
-                for c in table.columns
-            ],
+            "columns": known["columns"],
+            "key": known["key"],
             "partition_by": list(table.partition_fields),
             "sort_by": [str(field) for field in table.sort_fields],
+            "contract": known["contract"],
+            "lineage": known["lineage"],
             "files": asdict(self.files),
             "statistics": [asdict(statistics) for statistics in self.statistics],
             "snapshots": [asdict(line) for line in self.snapshots],
@@ -75,13 +77,18 @@ class TableReport:
 
 def show_table(engine: Engine, table: TableId, *, where: str | None = None, limit: int = 10) -> TableReport:
     """Return a report on a table, or raise TableNotFound or InvalidFilter."""
-    engine.open_catalog(table.catalog)
-    found = load(engine, table)
+    metadata = TableMetadata(engine, table)
+    found = metadata.stored
+    if found is None:
+        raise TableNotFound(str(table), list_tables(engine, table.catalog))
+    statistics = metadata.statistics
+    assert statistics is not None
     filtered = Filtered(where, planned_files(engine, table, where)) if where else None
     return TableReport(
+        metadata=metadata,
         table=found,
-        files=planned_files(engine, table, None),
-        statistics=column_statistics(engine, found),
+        files=statistics.files,
+        statistics=statistics.columns,
         snapshots=_snapshots(engine, table),
         filtered=filtered,
         rows=_rows(engine, table, where, limit),

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from esker.engine.iceberg import alter
-from esker.engine.iceberg.table import NewTable, TableId, create, identify_by, sort_by
+from esker.engine.iceberg.create import NewTable, create
+from esker.engine.iceberg.table import TableId, identify_by, sort_by
 from esker.engine.session import Engine
 from esker.project.layout import PartitionField, SortField
 from esker.project.types import Column, Type

@@ -7,7 +7,7 @@ data runs on Spark. Parsing needs no Spark: `esker check` answers without a JVM.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 _ALIASES = {
@@ -39,9 +39,12 @@ class Plain:
     """A type without parts, such as `bigint`."""
 
     name: str
+    """As Spark knows it."""
+    stored: str | None = field(default=None, compare=False)
+    """What Iceberg stores, where Spark has no such type: `uuid` for texts, `fixed(16)` for bytes."""
 
     def __str__(self) -> str:
-        return self.name
+        return self.stored or self.name
 
     def as_json(self) -> Any:
         return _JSON_NAMES.get(self.name, self.name)
@@ -112,7 +115,7 @@ class Column:
 
     def ddl(self) -> str:
         """Return the column as it stands in CREATE TABLE."""
-        text = f"{quoted(self.name)} {ddl(self.type)}"
+        text = f"{quoted(self.name)} {ddl(self.type, is_whole=True)}"
         if self.required:
             text += " NOT NULL"
         if self.doc:
@@ -127,7 +130,7 @@ class Struct:
     fields: tuple[Column, ...]
 
     def __str__(self) -> str:
-        return "struct<" + ",".join(f"{_shown(f.name)}:{f.type}" for f in self.fields) + ">"
+        return "struct<" + ",".join(f"{_shown(f.name)}:{f.type}{_not_null(f)}" for f in self.fields) + ">"
 
     def as_json(self) -> Any:
         return {"type": "struct", "fields": [field.as_json() for field in self.fields]}
@@ -165,21 +168,48 @@ def columns_as_text(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     return tuple(Column(column.name, as_text(column.type)) for column in columns)
 
 
+def _not_null(field: Column) -> str:
+    return " NOT NULL" if field.required else ""
+
+
 def _shown(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
 
 
-def ddl(kind: Type) -> str:
-    """Return a type as it stands in CREATE TABLE, with every field name quoted."""
+def ddl(kind: Type, *, is_whole: bool = False) -> str:
+    """Return a type as Spark's SQL knows it, with every field name quoted.
+
+    With `is_whole` also what Spark casts to no value: required fields, and types that only Iceberg has.
+    """
     match kind:
         case Array(element):
-            return f"array<{ddl(element)}>"
+            return f"array<{ddl(element, is_whole=is_whole)}>"
         case Map(key, value):
-            return f"map<{ddl(key)}, {ddl(value)}>"
+            return f"map<{ddl(key, is_whole=is_whole)}, {ddl(value, is_whole=is_whole)}>"
         case Struct(fields):
-            return "struct<" + ", ".join(f"{quoted(f.name)}: {ddl(f.type)}" for f in fields) + ">"
+            parts = (
+                f"{quoted(f.name)}: {ddl(f.type, is_whole=is_whole)}{_not_null(f) if is_whole else ''}"
+                for f in fields
+            )
+            return f"struct<{', '.join(parts)}>"
+        case Plain(name) if not is_whole:
+            return name
         case _:
             return str(kind)
+
+
+def stored_types(kind: Type) -> tuple[str, ...]:
+    """Return the types inside a type that Iceberg has and Spark has not."""
+    match kind:
+        case Plain(stored=str(stored)):
+            return (stored,)
+        case Array(element):
+            return stored_types(element)
+        case Map(key, value):
+            return (*stored_types(key), *stored_types(value))
+        case Struct(fields):
+            return tuple(stored for field in fields for stored in stored_types(field.type))
+    return ()
 
 
 def parse_type(text: str) -> Type:
@@ -279,13 +309,22 @@ class _Parser:
                 return Map(key, value)
             case "struct":
                 return self.struct()
+            case "uuid":
+                return Plain("string", "uuid")
+            case "fixed":
+                self.next("(")
+                length = self.number()
+                self.next(")")
+                return Plain("binary", f"fixed({length})")
+            case "time":
+                raise TypeSyntaxError("Spark reads no columns of type time; write string")
             case "string" if self.take("("):
                 self.next()
                 self.next(")")
                 return Plain("string")
             case _ if name in _PLAIN:
                 return Plain(name)
-        known = ", ".join([*_PLAIN, "decimal(p,s)", "array<…>", "map<…>", "struct<…>"])
+        known = ", ".join([*_PLAIN, "uuid", "fixed(n)", "decimal(p,s)", "array<…>", "map<…>", "struct<…>"])
         raise TypeSyntaxError(f'unknown type "{word}"; known are {known}')
 
     def decimal(self) -> Decimal:
@@ -312,11 +351,18 @@ class _Parser:
             if any(field.name.lower() == name.lower() for field in fields):
                 raise TypeSyntaxError(f'in type "{self.text}": field "{name}" stands there twice')
             self.next(":")
-            fields.append(Column(name, self.type()))
+            kind = self.type()
+            fields.append(Column(name, kind, required=self.not_null()))
             if not self.take(","):
                 break
         self.next(">")
         return Struct(tuple(fields))
+
+    def not_null(self) -> bool:
+        words = [token.upper() for token in self.tokens[self.at : self.at + 2]]
+        found = words == ["NOT", "NULL"]
+        self.at += 2 * found
+        return found
 
     def field_name(self) -> str:
         token = self.next()

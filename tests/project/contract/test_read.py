@@ -147,7 +147,7 @@ def test_layout(tmp_path: Path) -> None:
         ("logicalType: string\n  quality:\n    - {metric: nullValues, mustBe: 0, name: filled}", "filled", "`it` IS NOT NULL", "has no value"),
         ("logicalType: string\n  quality:\n    - {type: custom, engine: esker, implementation: length(it) > 1, name: long}", "long", "length(it) > 1", "breaks length(it) > 1"),
         ("logicalType: array\n  items: {name: each, logicalType: integer, logicalTypeOptions: {minimum: 1}}", "it.element.minimum", "forall(`it`, e1 -> coalesce(e1 >= 1, true))", "is less than 1"),
-        ("logicalType: object\n  properties:\n    - {name: a, logicalType: integer, required: true}", "it.a.required", "(`it` IS NULL OR (`it`.`a` IS NOT NULL))", "has no value"),
+        ("logicalType: array\n  items: {name: each, logicalType: integer, required: true}", "it.element.required", "forall(`it`, e1 -> coalesce(e1 IS NOT NULL, true))", "has no value"),
     ],
 )  # fmt: skip
 def test_row_rules(tmp_path: Path, declared: str, name: str, condition: str, why: str) -> None:

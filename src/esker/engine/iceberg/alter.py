@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from esker.engine.failures import explained
+from esker.engine.iceberg.columns import schema_json
 from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.schema import NAME_MAPPING
 from esker.engine.iceberg.table import TableId, java_table, transform_sql
@@ -15,12 +17,15 @@ from esker.project.types import Column, Type, ddl, literal, quoted
 
 
 def add_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[str, ...], Column]]) -> None:
-    """Add columns, each at a path (`()` for the top)."""
-    parts = []
-    for path, column in columns:
-        comment = f" COMMENT {literal(column.doc)}" if column.doc else ""
-        parts.append(f"{_name((*path, column.name))} {ddl(column.type)}{comment}")
-    _alter(engine, table, f"ADD COLUMNS ({', '.join(parts)})")
+    """Add columns, each at a path (`()` for the top), in one commit."""
+    jvm: Any = engine.spark.sparkContext._jvm
+    with explained(f'cannot alter table "{table}"', engine.log):
+        update = java_table(engine, table).updateSchema().caseSensitive(False)
+        for path, column in columns:
+            text = json.dumps(schema_json([column]))
+            kind = iceberg(jvm, "SchemaParser").fromJson(text).findType(column.name)
+            update.addColumn(".".join(path) or None, column.name, kind, column.doc)
+        update.commit()
 
 
 def widen_columns(engine: Engine, table: TableId, columns: Iterable[tuple[tuple[str, ...], Type]]) -> None:

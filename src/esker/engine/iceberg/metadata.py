@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from esker.engine.iceberg.columns import columns_of
 from esker.engine.iceberg.java import each, iceberg, text_map
 from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_schema
 from esker.project.layout import SortField
-from esker.project.types import Column, columns_from_json
+from esker.project.types import Column
 
 SnapshotId = int
 
@@ -82,6 +83,7 @@ def read_metadata(jvm: Any, metadata: Any) -> Metadata:
     if known is not None:
         return known
     schema = metadata.schema()
+    schema_text: str = iceberg(jvm, "SchemaParser").toJson(schema)
     found = Metadata(
         version=version,
         uuid=metadata.uuid(),
@@ -89,8 +91,8 @@ def read_metadata(jvm: Any, metadata: Any) -> Metadata:
         format_version=metadata.formatVersion(),
         schema_id=metadata.currentSchemaId(),
         spec_id=metadata.defaultSpecId(),
-        schema=iceberg(jvm, "SchemaParser").toJson(schema),
-        columns=_columns(jvm, schema),
+        schema=schema_text,
+        columns=columns_of(json.loads(schema_text)),
         partition_fields=_partition_fields(metadata.spec(), schema),
         sort_fields=_sort_fields(jvm, metadata.sortOrder(), schema),
         properties=text_map(jvm, metadata.properties()),
@@ -110,11 +112,6 @@ def snapshot_at(metadata: Any, moment: datetime) -> Any | None:
         if entry.timestampMillis() <= moment.timestamp() * 1000:
             newest = entry.snapshotId()
     return metadata.snapshot(newest) if newest is not None else None
-
-
-def _columns(jvm: Any, schema: Any) -> tuple[Column, ...]:
-    converted = iceberg(jvm, "spark.SparkSchemaUtil").convert(schema)
-    return columns_from_json(json.loads(converted.json()))
 
 
 def _partition_fields(spec: Any, schema: Any) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
 from esker.errors import SchemaMoved
 from esker.project.layout import SortField
-from esker.project.types import Column, columns_from_json, quoted
+from esker.project.types import Column, columns_from_json, ddl, quoted
 
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
@@ -101,7 +101,7 @@ def discard(engine: Engine, staged: StagedFiles) -> None:
 
 
 def _shape(columns: tuple[Column, ...]) -> set[tuple[str, str]]:
-    return {(column.name.lower(), str(column.type)) for column in columns}
+    return {(column.name.lower(), ddl(column.type)) for column in columns}
 
 
 def _ordered(field: SortField) -> Expression:

@@ -1,8 +1,8 @@
-"""Iceberg tables as values: which there are, what they look like, how they are made and altered."""
+"""Iceberg tables as values: which there are, and what they look like."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from esker.engine.session import Engine
 from esker.engine.sql import identifier
 from esker.errors import TableNotFound
 from esker.project.layout import PartitionField, SortField
-from esker.project.types import Column, literal, quoted
+from esker.project.types import quoted
 
 TABLE_DEFAULTS = {
     "format-version": "2",
@@ -59,28 +59,6 @@ class Table(Metadata):
     id: TableId
 
 
-@dataclass(frozen=True)
-class NewTable:
-    """A table that is to be created."""
-
-    id: TableId
-    columns: tuple[Column, ...]
-    partition_fields: tuple[PartitionField, ...]
-    properties: Mapping[str, str]
-    sort_fields: tuple[SortField, ...] = ()
-    identifier: tuple[str, ...] = ()
-    """Columns that identify a row."""
-
-    def ddl(self) -> str:
-        """Return the statement that creates it; running it twice is harmless."""
-        columns = ",\n  ".join(column.ddl() for column in self.columns)
-        text = f"CREATE TABLE IF NOT EXISTS {self.id.sql} (\n  {columns}\n) USING iceberg"
-        if self.partition_fields:
-            text += "\nPARTITIONED BY (" + ", ".join(transform_sql(f) for f in self.partition_fields) + ")"
-        properties = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in self.properties.items())
-        return f"{text}\nTBLPROPERTIES ({properties})"
-
-
 def java_table(engine: Engine, table: TableId) -> Any:
     """Return Iceberg's own object for a table, as the table is now. It never leaves the engine."""
     kept = engine.handles.get(table.sql)
@@ -108,7 +86,7 @@ def java_transaction(engine: Engine, table: TableId) -> tuple[Any, Any]:
 
 def _loaded(engine: Engine, table: TableId) -> Any:
     engine.handles.forget(table.sql)
-    loaded = engine.iceberg_catalog(table.catalog).loadTable(_identifier(engine, table))
+    loaded = engine.iceberg_catalog(table.catalog).loadTable(java_identifier(engine, table))
     engine.handles.keep(table.sql, loaded)
     return loaded
 
@@ -116,7 +94,7 @@ def _loaded(engine: Engine, table: TableId) -> Any:
 def exists(engine: Engine, table: TableId) -> bool:
     """Tell whether the catalog has a table."""
     with explained(f'cannot look for table "{table}"', engine.log):
-        return bool(engine.iceberg_catalog(table.catalog).tableExists(_identifier(engine, table)))
+        return bool(engine.iceberg_catalog(table.catalog).tableExists(java_identifier(engine, table)))
 
 
 def load(engine: Engine, table: TableId) -> Table:
@@ -152,18 +130,6 @@ def list_tables(engine: Engine, catalog: str) -> list[str]:
         return sorted(names)
 
 
-def create(engine: Engine, table: NewTable) -> None:
-    """Create a table and its namespace; does nothing where they are."""
-    with explained(f'cannot create table "{table.id}"', engine.log):
-        namespace = identifier(table.id.catalog, table.id.namespace)
-        engine.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-        engine.spark.sql(table.ddl())
-        if table.sort_fields and java_table(engine, table.id).sortOrder().isUnsorted():
-            sort_by(engine, table.id, table.sort_fields)
-        if table.identifier:
-            identify_by(engine, table.id, table.identifier)
-
-
 def identify_by(engine: Engine, table: TableId, columns: Sequence[str]) -> None:
     """Say which columns identify a row. They must be required."""
     names = ", ".join(quoted(name) for name in columns)
@@ -179,14 +145,20 @@ def sort_by(engine: Engine, table: TableId, fields: Sequence[SortField]) -> None
     with explained(f'cannot alter table "{table}"', engine.log):
         jvm: Any = engine.spark.sparkContext._jvm
         order = java_table(engine, table).replaceSortOrder()
-        nulls = iceberg(jvm, "NullOrder")
-        for field in fields:
-            column = iceberg(jvm, "expressions.Expressions").ref(field.column)
-            if field.is_descending:
-                order.desc(column, nulls.NULLS_LAST)
-            else:
-                order.asc(column, nulls.NULLS_FIRST)
+        order_rows(jvm, order, fields)
         order.commit()
+
+
+def order_rows(jvm: Any, order: Any, fields: Sequence[SortField]) -> None:
+    """Tell one of Iceberg's builders of sort orders about columns."""
+    nulls = iceberg(jvm, "NullOrder")
+    order.caseSensitive(False)
+    for field in fields:
+        column = iceberg(jvm, "expressions.Expressions").ref(field.column)
+        if field.is_descending:
+            order.desc(column, nulls.NULLS_LAST)
+        else:
+            order.asc(column, nulls.NULLS_FIRST)
 
 
 def find_snapshot(engine: Engine, table: TableId, snapshot: SnapshotId) -> Snapshot | None:
@@ -203,7 +175,8 @@ def find_snapshot_at(engine: Engine, table: TableId, moment: datetime) -> Snapsh
         return found.snapshotId() if found is not None else None
 
 
-def _identifier(engine: Engine, table: TableId) -> Any:
+def java_identifier(engine: Engine, table: TableId) -> Any:
+    """Return the name of a table as Iceberg's catalogs take it."""
     jvm: Any = engine.spark.sparkContext._jvm
     return iceberg(jvm, "catalog.TableIdentifier").parse(table.name)
 

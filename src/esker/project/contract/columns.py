@@ -8,7 +8,16 @@ from typing import Any
 from esker.project.contract.model import ContractColumn
 from esker.project.contract.options import Mistake, Options
 from esker.project.document import Document, KeyPath
-from esker.project.types import Array, Column, Map, Plain, Struct, Type, TypeSyntaxError, parse_type
+from esker.project.types import (
+    Array,
+    Column,
+    Map,
+    Plain,
+    Struct,
+    Type,
+    TypeSyntaxError,
+    parse_type,
+)
 
 _LOGICAL = {
     "string": "string",
@@ -59,22 +68,30 @@ def _column(document: Document, path: KeyPath, declared: dict[str, Any]) -> Colu
 
 def _type(document: Document, path: KeyPath, declared: dict[str, Any]) -> Type:
     """Return a property's type. What is said of the physical type wins when it can be read."""
-    physical, logical = declared.get("physicalType"), declared.get("logicalType")
-    options = declared.get("logicalTypeOptions") or {}
+    if (own := Options(document, path).text("icebergType")) is not None:
+        try:
+            return parse_type(own)
+        except TypeSyntaxError as error:
+            raise Mistake((*path, "customProperties"), str(error)) from None
+    physical = declared.get("physicalType")
     if physical is not None:
         try:
             return parse_type(_plain(physical))
         except TypeSyntaxError as error:
-            if logical is None:
+            if declared.get("logicalType") is None:
                 raise Mistake((*path, "physicalType"), str(error)) from None
+    return _logical_type(document, path, declared)
+
+
+def _logical_type(document: Document, path: KeyPath, declared: dict[str, Any]) -> Type:
+    logical, options = declared.get("logicalType"), declared.get("logicalTypeOptions") or {}
     match logical:
         case "object":
             inner = declared.get("properties") or ()
             if not inner:
                 raise Mistake(path, "an object needs properties:, its fields")
             fields = [_column(document, (*path, "properties", i), each) for i, each in enumerate(inner)]
-            # Iceberg would refuse whole files for one missing field; rows are refused by a rule instead.
-            return Struct(tuple(Column(field.name, field.type, doc=field.doc) for field in fields))
+            return Struct(tuple(fields))
         case "array":
             items = declared.get("items")
             if items is None:
@@ -111,6 +128,7 @@ def _plain(physical: str) -> str:
         "float8": "double",
         "float4": "float",
         "datetime": "timestamp_ntz",
+        "time": "string",
         "uuid": "string",
         "json": "string",
         "jsonb": "string",

@@ -26,6 +26,7 @@ OF_COLUMN = (
     "sortDirection",
     "bloomFilter",
     "renamedFrom",
+    "icebergType",
     "holdAbove",
     "failAbove",
 )

@@ -76,8 +76,8 @@ class RuleReader:
         if declared.get("enum") is not None:
             values = [each["value"] for each in declared["enum"]]
             self._one_of((*path, "enum"), f"{value.name}.enum", value, values)
-        if declared.get("required") and not is_column:
-            # The table itself refuses rows that lack a required column; inside others nobody does.
+        if declared.get("required") and value.is_element:
+            # Whether columns and fields have values is looked at always.
             self._row(path, f"{value.name}.required", value, _THERE, "has no value", sees_null=True)
         if declared.get("unique") and not declared.get("primaryKey"):
             if not is_column:

@@ -59,7 +59,8 @@ def _problem(document: Document, error: Any) -> Problem | None:
             names = [name for name in _named(error.message) if isinstance(error.instance, dict)]
             known = _known_keys(path)
             # A key whose value is wrong counts as not understood, too.
-            unknown = [name for name in names if name in error.instance and name not in known]
+            inner = _INNER.get(error.instance.get("logicalType")) if names else None
+            unknown = [name for name in names if name in error.instance and name not in (*known, inner)]
             if not unknown:
                 return None
             guess = closest(unknown[0], known)
@@ -88,6 +89,8 @@ def _problem(document: Document, error: Any) -> Problem | None:
     return document.problem(path, error.message)
 
 
+_INNER = {"object": "properties", "array": "items", "map": "map"}
+"""Where a type says what its parts are."""
 _ARTICLES = {
     "array": "a list",
     "object": "keys and values",

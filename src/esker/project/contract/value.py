@@ -18,6 +18,8 @@ class Value(ABC):
     """SQL for what is shown of it: the value, or the list that it stands in."""
     lists: int
     """How many lists it stands in."""
+    is_element = False
+    """It is the elements of a list."""
 
     @abstractmethod
     def every(self, test: Callable[[str], str], sees_null: bool) -> str:
@@ -65,6 +67,8 @@ class _Field(Value):
 
 class _Element(Value):
     """The elements of a list."""
+
+    is_element = True
 
     def __init__(self, array: Value) -> None:
         self._array, self.shown = array, array.shown

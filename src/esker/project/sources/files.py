@@ -61,6 +61,11 @@ class FilesSource(Declaration):
         default_factory=dict, description="Further options of Spark's reader, passed on as they are."
     )
 
+    @property
+    def reads(self) -> str:
+        """What it reads, for people."""
+        return self.path
+
     @field_validator("options")
     @classmethod
     def _harmless(cls, options: dict[str, str]) -> dict[str, str]:
