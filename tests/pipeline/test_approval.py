@@ -12,6 +12,7 @@ import pytest
 from esker.errors import Held, NoHold
 from esker.ledger.change_log import CHANGESET, OP
 from esker.ledger.state import State
+from esker.pipeline.api import OpenProject
 from esker.pipeline.status import project_status
 from tests.folder import Folder
 
@@ -170,15 +171,34 @@ def test_a_source_that_recovers_needs_nobody(make_folder: MakeFolder, value: str
 
 
 def test_a_hold_that_was_overtaken_counts_no_longer(make_folder: MakeFolder) -> None:
-    """Rejecting it must not move the position back to where it was."""
+    """Rejecting it must not move the position back to where it was, approving it not load what nobody saw."""
+    folder = snapshots(make_folder)
+    deliver(folder, [3])
+    with pytest.raises(Held):
+        folder.run()
+    state = {path: path.read_bytes() for path in folder.path.glob(".esker/state.db*")}
+    deliver(folder, range(10), "b")
+    folder.run()
+    deliver(folder, [4])
+    for decide in (OpenProject.reject, OpenProject.approve):
+        folder.lose_state()
+        for path, content in state.items():  # as it was before that run: the hold is still in it
+            path.write_bytes(content)
+        with pytest.raises(NoHold):
+            decide(folder.open(), "sales")
+    assert ids(folder) == list(range(10))
+
+
+def test_a_hold_outlives_rows_that_are_handed_over(make_folder: MakeFolder) -> None:
+    """They do not move the position: what is held is still what comes next."""
     folder = snapshots(make_folder)
     deliver(folder, [3])
     with pytest.raises(Held):
         folder.run()
     folder.open().load("sales", [{"id": i, "v": "c"} for i in range(10)])
-    with pytest.raises(NoHold):
-        folder.open().reject("sales")
+    folder.open().reject("sales")
     assert ids(folder) == list(range(10))
+    assert folder.run().rows.read == 0
 
 
 def test_replacing_everything_by_nothing_is_held(make_folder: MakeFolder) -> None:

@@ -7,6 +7,7 @@ asks it again.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from esker.errors import Tripped
-from esker.ledger.entry import LedgerEntry, Position, entry_digest
+from esker.ledger.entry import LedgerEntry, Position
 from esker.ledger.state import State, holds, moment_of, text_of
 
 
@@ -26,8 +27,8 @@ class Hold:
 
     pipeline: str
     run_id: str
-    entry: str
-    """Digest of the ledger entry that the batch was planned from."""
+    start: str
+    """Digest of the position that the batch was planned from."""
     position: Position | None
     """Where the pipeline stands when the batch is past."""
     tripped: tuple[Tripped, ...]
@@ -48,7 +49,7 @@ class Hold:
 
     def is_of(self, entry: LedgerEntry | None) -> bool:
         """Tell whether the pipeline still stands where it stood when the batch was held."""
-        return self.entry == entry_digest(entry)
+        return self.start == _start(entry)
 
 
 def hold(
@@ -71,7 +72,7 @@ def hold(
                 project=project,
                 pipeline=pipeline,
                 run_id=run_id,
-                entry=entry_digest(entry),
+                entry=_start(entry),
                 position=json.dumps(position),
                 tripped=json.dumps([each.as_json() for each in tripped]),
                 message=message,
@@ -90,7 +91,7 @@ def find_hold(state: State, project: str, pipeline: str) -> Hold | None:
     return Hold(
         pipeline=pipeline,
         run_id=found.run_id,
-        entry=found.entry,
+        start=found.entry,
         position=json.loads(found.position),
         tripped=tuple(Tripped(**each) for each in json.loads(found.tripped)),
         message=found.message,
@@ -106,6 +107,11 @@ def release(state: State, project: str, pipeline: str, *, backfill: bool) -> Non
         connection.execute(
             holds.delete().where(_key(project, pipeline) & (sa.not_(of_run) if backfill else of_run))
         )
+
+
+def _start(entry: LedgerEntry | None) -> str:
+    text = json.dumps(entry.position if entry else None, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _key(project: str, pipeline: str) -> sa.ColumnElement[bool]:

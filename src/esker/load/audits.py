@@ -27,7 +27,7 @@ from esker.errors import Held, Tripped
 from esker.ledger.quality import Measure
 from esker.load.counts import RowCounts
 from esker.load.guards import Approved
-from esker.load.publish import Change, Commit, Made
+from esker.load.publish import Change, Commit, Made, staging_branch
 from esker.project.contract.model import Audit
 from esker.project.types import quoted
 
@@ -213,11 +213,6 @@ class _Staged:
         head = attempt.head_of(branch)
         is_there = head is not None and head.id == self.snapshot
         return is_there and attempt.current == self.parent and changeset == self.changeset
-
-
-def staging_branch(pipeline: str) -> str:
-    """Return the branch on which batches of a pipeline are looked at before they are published."""
-    return f"esker_staged_{pipeline}"
 
 
 def drop_staged(engine: Engine, table: TableId, pipeline: str) -> None:

@@ -39,6 +39,11 @@ Commit = Callable[[Attempt, Mapping[str, str]], tuple[SnapshotId, int]]
 """Builds the commit of a batch on an attempt, with a summary; returns its snapshot and sequence number."""
 
 
+def staging_branch(pipeline: str) -> str:
+    """Return the branch on which batches of a pipeline are looked at before they are published."""
+    return f"esker_staged_{pipeline}"
+
+
 @dataclass(frozen=True)
 class Made:
     """A batch as it was made ready for one attempt: files, and how they enter the table."""
@@ -246,6 +251,8 @@ class Publisher:
         if made.is_change:
             summary["esker.changeset"] = str(changeset)
         snapshot, sequence = made.commit(attempt, summary)
+        # Whatever of this pipeline was staged and held there was made for the table before this batch.
+        attempt.drop_branch(staging_branch(self.pipeline))
         if self.quality is not None and made.is_change:
             made = self._measured(attempt, made, changeset, snapshot)
         mine = LedgerEntry(

@@ -15,7 +15,7 @@ from esker.load.publish import Publisher
 from esker.load.standing import standing
 from esker.pipeline.plan import open_reader
 from esker.pipeline.result import RunResult
-from esker.pipeline.run import Start, run_pipeline
+from esker.pipeline.run import Start, check_hold, run_pipeline
 from esker.pipeline.tables import table_of
 from esker.project import Project
 from esker.sources import Span
@@ -27,9 +27,11 @@ def approve(project: Project, start: Start, state: State, name: str, listen: Lis
     The batch is read and compared with the table of today. If it would be worse by now, it is held again.
     """
     waiting = _waiting(project, state, name)
-    approved = {each.guard: each.rows for each in waiting.tripped}
     span = Span.from_json(waiting.span) if waiting.span is not None else None
-    return run_pipeline(project, start, state, name, listen, span=span, approved=approved)
+    result = run_pipeline(project, start, state, name, listen, span=span, decided=waiting)
+    if isinstance(result.error, NoHold):
+        raise result.error
+    return result
 
 
 def reject(project: Project, start: Start, state: State, name: str) -> Hold:
@@ -51,14 +53,11 @@ def reject(project: Project, start: Start, state: State, name: str) -> Hold:
             engine.open_catalog(table.catalog)
             source = open_reader(engine, name).fingerprint
             entry, _ = standing(engine, table, name, source)
-            if not waiting.is_of(entry):
-                release(state, project.state_key, name, backfill=False)
-                raise NoHold(name, "Something was published since the batch was held; it counts no longer.")
+            check_hold(state, project, waiting, entry)
             attempt = Attempt(engine, table)
             publisher = Publisher(engine, table, name, source, new_run_id())
             skip = Skip((attempt.uuid, attempt.schema_id))
             publisher.publish(skip, entry, waiting.position, before_swap=lambda: None)
-            drop_staged(engine, table, name)
             release(state, project.state_key, name, backfill=False)
     except LeaseTaken as taken:
         raise PipelineBusy(name, taken.holder) from None

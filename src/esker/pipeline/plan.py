@@ -155,6 +155,7 @@ def apply_changes(engine: Engine, plan: PipelinePlan) -> None:
     """Make the plan's table changes, or raise its error."""
     if plan.error is not None:
         raise plan.error
+    engine.open_catalog(plan.table.catalog)
     for change in plan.changes:
         change.apply(engine)
 

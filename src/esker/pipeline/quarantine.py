@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,9 +14,9 @@ from pyspark.sql import functions as F
 
 from esker.contracts.evolution import find
 from esker.engine.failures import explained
-from esker.engine.iceberg.table import TableId, find_table, load
+from esker.engine.iceberg.table import TableId, find_table
 from esker.engine.session import Engine
-from esker.errors import NotInQuarantine, PipelineBusy, ReplayUnsuitable
+from esker.errors import EskerError, NotInQuarantine, PipelineBusy, ReplayUnsuitable
 from esker.events import Listener, silent
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.outbox import drain
@@ -84,6 +85,8 @@ def list_waiting(engine: Engine, pipelines: Sequence[str]) -> list[Waiting]:
     found = []
     for name in pipelines:
         table = table_of(engine.project, engine.project.pipeline(name))
+        with suppress(EskerError):  # whoever may not write sees what is there
+            _settle(engine, table)
         rows = _open(engine, table, name)
         if rows is None:
             continue
@@ -108,7 +111,10 @@ def list_waiting(engine: Engine, pipelines: Sequence[str]) -> list[Waiting]:
 
 def show_waiting(engine: Engine, name: str, choice: Choice, limit: int) -> list[Mapping[str, Any]]:
     """Return rows that wait, newest first: id, rules, reason, payload, where and when."""
-    rows = _open(engine, table_of(engine.project, engine.project.pipeline(name)), name)
+    table = table_of(engine.project, engine.project.pipeline(name))
+    with suppress(EskerError):
+        _settle(engine, table)
+    rows = _open(engine, table, name)
     if rows is None:
         return []
     shown = choice.of(rows).orderBy(F.desc("changeset"), "row").limit(limit)
@@ -151,8 +157,6 @@ def _readable(
     engine: Engine, table: TableId, name: str, choice: Choice, columns: tuple[Column, ...]
 ) -> tuple[DataFrame, int]:
     """Return the chosen rows that can be loaded again, and how many they are, or raise NotInQuarantine."""
-    # What an earlier replay has published and not yet written there counts: it must not be loaded again.
-    drain(engine, table, load(engine, table).properties)
     rows = _chosen(engine, table, name, choice)
     # A record that could not be parsed has no columns: only the source itself can send it again.
     readable = rows.where(F.col("payload").startswith("{") & F.try_parse_json("payload").isNotNull())
@@ -201,6 +205,13 @@ def discard(project: Project, start: Start, state: State, name: str, choice: Cho
         raise PipelineBusy(name, taken.holder) from None
 
 
+def _settle(engine: Engine, table: TableId) -> None:
+    """Write what was published and has not got there yet: a row that was replayed waits no longer."""
+    engine.open_catalog(table.catalog)
+    if (stored := find_table(engine, table)) is not None:
+        drain(engine, table, stored.properties)
+
+
 def _open(engine: Engine, table: TableId, name: str) -> DataFrame | None:
     """Return the rows of a pipeline that wait, at the newest snapshot of the quarantine."""
     engine.open_catalog(table.catalog)
@@ -214,6 +225,7 @@ def _open(engine: Engine, table: TableId, name: str) -> DataFrame | None:
 
 
 def _chosen(engine: Engine, table: TableId, name: str, choice: Choice) -> DataFrame:
+    _settle(engine, table)
     waiting = _open(engine, table, name)
     rows = choice.of(waiting) if waiting is not None else None
     if rows is None or rows.isEmpty():

@@ -15,6 +15,7 @@ from esker.errors import (
     Fenced,
     Held,
     Interrupted,
+    NoHold,
     SchemaMoved,
     StateError,
     TableMoved,
@@ -23,7 +24,7 @@ from esker.errors import (
 )
 from esker.events import Listener, Reached, Step, silent
 from esker.ledger.entry import LedgerEntry
-from esker.ledger.holds import hold, release
+from esker.ledger.holds import Hold, hold, release
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.outbox import lag
 from esker.ledger.quarantine import REPLAYED, resolutions
@@ -72,11 +73,13 @@ def run_pipeline(
     *,
     span: Span | None = None,
     approved: Approved | None = None,
+    decided: Hold | None = None,
 ) -> RunResult:
     """Run one pipeline. Errors are in the result; only an interruption is raised.
 
     With `handed_over`, its rows are loaded in the place of the source's. Its first batch trips no guard
-    with figures that a person has `approved`. With `span`, that part of the source is loaded again.
+    with figures that a person has `approved`, or has seen in a hold that is `decided`. With `span`, that
+    part of the source is loaded again.
     """
     run_id = new_run_id()
     result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
@@ -84,7 +87,7 @@ def run_pipeline(
         with held(state, f"{project.state_key}/{name}"):
             return _recorded(
                 project,
-                _Run(start, state, listen, result, handed_over, span, approved or {}),
+                _Run(start, state, listen, result, handed_over, span, approved or {}, decided),
                 result,
             )
     except LeaseTaken as taken:
@@ -152,6 +155,7 @@ class _Run:
     handed_over: Reader | None = None
     span: Span | None = None
     approved: Approved = field(default_factory=dict)
+    decided: Hold | None = None
     _engine: Engine | None = None
 
     @property
@@ -175,6 +179,9 @@ class _Run:
         publisher = Publisher(self.engine, table, name, source.fingerprint, self.result.run_id)
         for attempts_left in reversed(range(_REPLANS)):
             plan = plan_pipeline(self.engine, self.state, name, source)
+            if self.decided is not None:
+                check_hold(self.state, self.engine.project, self.decided, plan.entry)
+                self.approved = {each.guard: each.rows for each in self.decided.tripped}
             self.listen(Reached(name, Step.PLANNED, _described(plan)))
             if waiting := [str(change) for change in plan.changes if change.needs_apply]:
                 raise ChangeNotApplied(name, waiting)
@@ -301,6 +308,18 @@ class _Run:
 
     def _add(self, **facts: Any) -> None:
         self.result = replace(self.result, **facts)
+
+
+def check_hold(state: State, project: Project, waiting: Hold, entry: LedgerEntry | None) -> None:
+    """Raise NoHold when the pipeline went on since a batch was held: what comes now nobody has seen.
+
+    A backfill begins anew each time, wherever the pipeline stands.
+    """
+    if waiting.span is None and not waiting.is_of(entry):
+        release(state, project.state_key, waiting.pipeline, backfill=False)
+        raise NoHold(
+            waiting.pipeline, "Something was published since the batch was held; it counts no longer."
+        )
 
 
 def _described(plan: PipelinePlan) -> str:

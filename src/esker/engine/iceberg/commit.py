@@ -261,7 +261,7 @@ class Attempt:
     def drop_branch(self, branch: str) -> bool:
         """Remove a branch in the same swap, if it is there."""
         with _swap_failed():
-            ref = self._base.ref(branch)
+            ref = self._transaction.currentMetadata().ref(branch)
             if ref is None or not ref.isBranch():
                 return False
             self._transaction.manageSnapshots().removeBranch(branch).commit()
