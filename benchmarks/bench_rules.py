@@ -46,7 +46,10 @@ schema:
         logicalTypeOptions: {minLength: 3, maxLength: 3}
         quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: [EUR, USD, GBP, CHF]}}]
       - {name: country, logicalType: string, logicalTypeOptions: {pattern: "^[A-Z]{2}$", maxLength: 2}}
-      - {name: quantity, physicalType: int, logicalTypeOptions: {minimum: 1, maximum: 99}}
+      - name: quantity
+        logicalType: integer
+        physicalType: int
+        logicalTypeOptions: {minimum: 1, maximum: 99}
       - {name: email, logicalType: string, logicalTypeOptions: {format: email, maxLength: 100}}
       - name: paid_at
         logicalType: timestamp

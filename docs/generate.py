@@ -383,6 +383,8 @@ def _stand_in(name: str, hint: Any) -> Any:
         return _Number(name)
     if hint is Problem:
         return Problem("<problem>", file="esker.yml")
+    if hint is EskerError:
+        return EskerError(f"<{name}>", reason="<why>")
     if hint is Tripped:
         return Tripped("<guard>", 0, 0, "<what it has, and what is allowed>")
     if get_origin(hint) is not None and issubclass(get_origin(hint), Sequence):

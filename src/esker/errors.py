@@ -54,6 +54,9 @@ def _rebuild(kind: type[EskerError], args: tuple[object, ...], state: dict[str, 
     return error
 
 
+_SHOWN_PARTS = 3
+
+
 class EskerError(Exception):
     """Root of all errors that Esker raises on purpose."""
 
@@ -738,6 +741,37 @@ class ColumnRefused(SourceError):
 
     def __init__(self, path: str, column: str, why: str, remedy: str) -> None:
         super().__init__(f'column "{column}" of file "{path}" cannot be loaded', reason=why, remedy=remedy)
+
+
+class PartsMissing(SourceError):
+    """Parts of a source could not be read. All the others were loaded, and the next run tries these again."""
+
+    code = "ESK-SOURCE-007"
+
+    def __init__(self, pipeline: str, failures: Sequence[EskerError]) -> None:
+        self.failures = tuple(failures)
+        told = [f"{error.message}: {error.reason}" for error in failures[:_SHOWN_PARTS]]
+        more = f" (and {len(failures) - len(told)} more)" if len(failures) > len(told) else ""
+        super().__init__(
+            f'pipeline "{pipeline}": {len(failures)} part{"s" if len(failures) > 1 else ""} of the source '
+            "could not be read",
+            reason="; ".join(told) + more,
+            remedy=f"What could be read is loaded. Run it again: esker run {pipeline}",
+        )
+
+
+class MissingPackage(SourceError):
+    """A kind of source needs a package that is not installed."""
+
+    code = "ESK-SOURCE-008"
+    exit_status = 2
+
+    def __init__(self, kind: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"sources of type {kind} need the package {package}",
+            reason=f"The package {package} is not installed.",
+            remedy=f"Install it: pip install 'esker[{extra}]'",
+        )
 
 
 # --- contracts: exit status 3 --------------------------------------------------------------------

@@ -145,7 +145,8 @@ def test_environments_and_defaults_in_a_project(tmp_path: Path) -> None:
     assert prod.pipeline("sales").table == "s.a"
     assert (base.environment, prod.environment) == (None, "prod")
     assert [base.pipeline(name).format_version for name in ("sales", "rates")] == [3, 2]
-    assert [base.pipeline(name).source.delimiter for name in ("sales", "rates")] == [";", ","]
+    sources = [base.pipeline(name).source for name in ("sales", "rates")]
+    assert [source.model_dump()["delimiter"] for source in sources] == [";", ","]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from esker.errors import InvalidProject, InvalidYaml, ProjectNotFound, UnknownEnvironment, UnknownPipeline
 from esker.project import load_project
+from esker.project.sources import FilesSource
 
 GOOD = """\
 project: shop
@@ -315,6 +316,7 @@ def test_settings_that_are_passed_on_may_be_numbers(tmp_path: Path) -> None:
     )
     project = load_project(write(tmp_path, text))
     sales = project.pipeline("sales")
+    assert isinstance(sales.source, FilesSource)
     assert sales.source.options == {"maxColumns": "9"}
     assert sales.properties == {"write.a": "true", "write.b": "1"}
     assert project.spark.conf == {"a.b": "false", "c.d": "2.5"}

@@ -19,7 +19,7 @@ def test_the_sample_is_a_project(tmp_path: Path) -> None:
     project = load_project(tmp_path / "shop")
     assert (project.project, list(project.pipelines)) == ("shop", ["orders", "customers"])
     for pipeline in project.pipelines.values():
-        assert list((tmp_path / "shop").glob(pipeline.source.path))
+        assert list((tmp_path / "shop").glob(pipeline.source.reads))
     assert {".env", ".esker/"} <= set((tmp_path / "shop" / ".gitignore").read_text().split())
     assert json.loads((tmp_path / "shop" / "esker.schema.json").read_text()) == json_schema()
     assert sorted(written) == sorted(path for path in (tmp_path / "shop").rglob("*") if path.is_file())

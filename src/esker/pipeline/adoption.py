@@ -30,13 +30,12 @@ from esker.load.adoption import TakeOver, take_over
 from esker.load.keys import check_key
 from esker.load.standing import is_rewound
 from esker.pipeline.alterations import alterations, creation, log_alterations
-from esker.pipeline.plan import open_reader
 from esker.pipeline.table_changes import MapNames, TableChange, UpgradeTable
 from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column, quoted
-from esker.sources import Sent, reader
+from esker.sources import Opening, Sent, reader
 from esker.sources.files.listing import FoundFile
 from esker.sources.files.reader import FilesReader
 
@@ -157,7 +156,7 @@ def apply_adoption(engine: Engine, state: State, adoption: Adoption) -> int:
                 change.apply(engine)
             log, logged = _log(engine, pipeline, table)
             run = new_run_id()
-            fingerprint = open_reader(engine, adoption.pipeline).fingerprint
+            fingerprint = pipeline.source.fingerprint
             places = [(local_location(file.location), file.version.size) for file in adoption.files]
             return take_over(
                 engine, TakeOver(table, adoption.pipeline, fingerprint, run, logged, log, places)
@@ -181,7 +180,7 @@ def _files(
     source = FilesSource(type="files", path=pattern, format="parquet", max_files=1_000_000)
     # Mode append: each file counts for itself, whatever the pipeline makes of its source.
     own = pipeline.model_copy(update={"source": source, "mode": "append"})
-    found = reader(engine, name, own, files_table_of(engine.project, pipeline))
+    found = reader(Opening(engine, name, own, files_table_of(engine.project, pipeline)))
     assert isinstance(found, FilesReader)
     files = found.matching()
     if not files:

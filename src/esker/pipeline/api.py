@@ -87,7 +87,8 @@ class OpenProject:
         The pipeline's position stays where it is. Raises the error of a run that failed. Rows that were
         held are loaded when they are handed over again with that error as `approved`.
         """
-        source = HandedOver.of(self.engine, self.project.pipeline(pipeline), data)
+        self.project.pipeline(pipeline)
+        source = HandedOver.of(self.engine, data)
         figures = {each.guard: each.rows for each in approved.tripped} if approved else {}
         with closing(source):
             result = run_pipeline(
@@ -171,9 +172,9 @@ class OpenProject:
         return [self._planned(name) for name in self.names(pipelines)]
 
     def _planned(self, name: str) -> PipelinePlan:
-        source = open_reader(self.engine, name)
-        plan = compare_and_plan(self.engine, self.state, name, source)
-        return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
+        with closing(open_reader(self.engine, name)) as source:
+            plan = compare_and_plan(self.engine, self.state, name, source)
+            return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
 
     def apply(self, plans: Sequence[PipelinePlan]) -> None:
         """Make the table changes of plans; no rows are loaded. Raises the error of a plan that has one."""

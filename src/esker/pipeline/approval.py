@@ -13,7 +13,6 @@ from esker.load.audits import drop_staged
 from esker.load.modes.skip import Skip
 from esker.load.publish import Publisher
 from esker.load.standing import standing
-from esker.pipeline.plan import open_reader
 from esker.pipeline.result import RunResult
 from esker.pipeline.run import Start, check_hold, run_pipeline
 from esker.pipeline.tables import table_of
@@ -51,7 +50,7 @@ def reject(project: Project, start: Start, state: State, name: str) -> Hold:
         with held(state, f"{project.state_key}/{name}"):
             engine = start()
             engine.open_catalog(table.catalog)
-            source = open_reader(engine, name).fingerprint
+            source = engine.project.pipeline(name).source.fingerprint
             entry, _ = standing(engine, table, name, source)
             check_hold(state, project, waiting, entry)
             attempt = Attempt(engine, table)

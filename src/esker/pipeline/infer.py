@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -60,19 +61,20 @@ def infer_contract(
     target = Path(project.path(shown))
     if target.exists() and not overwrite:
         raise ContractExists(shown)
-    source = open_reader(engine, name)
-    slices = source.plan(None)
-    table = table_of(project, pipeline)
-    engine.open_catalog(table.catalog)
-    sent = typed(engine, source, slices, pipeline, find_table(engine, table)) if slices else None
-    if sent is None or not sent.columns:
-        raise NoColumns(name, str(table))
-    columns = tuple(Column(column.name, column.type, doc=column.doc) for column in sent.columns)
-    with explained("cannot look into the source", engine.log, reads_source=True):
-        frames = (fit(source.read(piece, columns), columns, RowRules(), SIDE_COLUMNS, ()) for piece in slices)
-        names = [quoted(column.name) for column in columns]
-        whole = reduce(lambda one, other: one.unionByName(other), (frame.select(*names) for frame in frames))
-        found = profile(whole, columns)
+    with closing(open_reader(engine, name)) as source:
+        slices = source.fetch(source.plan(None)).slices
+        table = table_of(project, pipeline)
+        engine.open_catalog(table.catalog)
+        sent = typed(engine, source, slices, pipeline, find_table(engine, table)) if slices else None
+        if sent is None or not sent.columns:
+            raise NoColumns(name, str(table))
+        columns = tuple(Column(column.name, column.type, doc=column.doc) for column in sent.columns)
+        with explained("cannot look into the source", engine.log, reads_source=True):
+            names = [quoted(column.name) for column in columns]
+            read = (source.read(piece, columns) for piece in slices)
+            fitted = (fit(rows, columns, RowRules(), SIDE_COLUMNS, ()).select(*names) for rows in read)
+            whole = reduce(lambda one, other: one.unionByName(other), fitted)
+            found = profile(whole, columns)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(draft(name, pipeline.table, found, pipeline.key), encoding="utf-8")
     return Inferred(name, shown, found[0].rows, tuple(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -38,16 +39,16 @@ class Peeked:
 
 def peek(engine: Engine, name: str, limit: int = 10) -> Peeked:
     """Return some of a source's rows; nothing is loaded, nothing is remembered."""
-    source = open_reader(engine, name)
-    piece = source.newest()
-    if piece is None:
-        return Peeked(name, (), [], (), "nothing")
-    columns = source.sent([piece]).columns
-    with explained("cannot read the source", engine.log, reads_source=True):
-        found = source.read(piece, columns).drop(MALFORMED, RECORD).limit(limit).collect()
-    rows = [dict(as_mapping(row)) for row in found]
-    origins = dict.fromkeys(_named(row.pop(ORIGIN)) for row in rows)
-    whole = ", ".join(each.summary for each in source.plan(None))
+    with closing(open_reader(engine, name)) as source:
+        piece = source.newest()
+        if piece is None:
+            return Peeked(name, (), [], (), "nothing")
+        columns = source.sent([piece]).columns
+        with explained("cannot read the source", engine.log, reads_source=True):
+            found = source.read(piece, columns).drop(MALFORMED, RECORD).limit(limit).collect()
+        rows = [dict(as_mapping(row)) for row in found]
+        origins = dict.fromkeys(_named(row.pop(ORIGIN)) for row in rows)
+        whole = ", ".join(each.summary for each in source.plan(None))
     return Peeked(name, tuple(column.name for column in columns), list(rows), tuple(origins), whole)
 
 

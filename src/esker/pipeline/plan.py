@@ -12,7 +12,16 @@ from esker.contracts.inference import infer_columns
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import Table, TableId, find_table
 from esker.engine.session import Engine
-from esker.errors import ColumnsFrozen, ContractError, NoColumns, ReservedName, SideTableForeign, TypeConflict
+from esker.errors import (
+    BackfillUnsuitable,
+    ColumnsFrozen,
+    ContractError,
+    EskerError,
+    NoColumns,
+    ReservedName,
+    SideTableForeign,
+    TypeConflict,
+)
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.remembered import recall
 from esker.ledger.side_table import LOG
@@ -27,7 +36,7 @@ from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
 from esker.project.reserved import is_own, why_reserved
 from esker.project.types import Column, Plain
-from esker.sources import Reader, Sent, Slice, Span, again, reader
+from esker.sources import Opening, Reader, Sent, Slice, Span, reader
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,10 @@ class PipelinePlan:
     """The table's properties, as they were when the plan was made."""
     differences: tuple[Difference, ...] = ()
     """How contract, table and source differ."""
+    failures: tuple[EskerError, ...] = ()
+    """Why parts of the source could not be had; the slices leave them out."""
+    has_more: bool = False
+    """There is more beyond the slices."""
     error: ContractError | None = None
     """What keeps the run from beginning, where that is one of these differences."""
 
@@ -81,14 +94,14 @@ class PipelinePlan:
         }
 
 
-def plan_pipeline(engine: Engine, state: State, name: str, source: Reader | None = None) -> PipelinePlan:
+def plan_pipeline(engine: Engine, state: State, name: str, source: Reader) -> PipelinePlan:
     """Look at source, ledger and table, change nothing, and return what a run would do.
 
     Rows that are handed over come with a `source` of their own.
 
     Raises what stops a run before it begins: source and ledger errors, TypeConflict, ColumnsFrozen.
     """
-    plan = compare_and_plan(engine, state, name, source or open_reader(engine, name))
+    plan = compare_and_plan(engine, state, name, source)
     if plan.error is not None:
         raise plan.error
     return plan
@@ -105,9 +118,10 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
     entry: LedgerEntry | None = None
     doubts: tuple[str, ...] = ()
     if present is not None:
-        entry, doubts = standing(engine, table, name, source.fingerprint)
+        entry, doubts = standing(engine, table, name, pipeline.source.fingerprint)
     position = recall(state, project.state_key, name, entry)
-    slices = source.plan(position)
+    fetched = source.fetch(source.plan(position))
+    slices = fetched.slices
     sent = typed(engine, source, slices, pipeline, present) if slices else Sent(())
     seen = PipelinePlan(
         pipeline=name,
@@ -118,7 +132,9 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
         columns=(),
         sent=tuple(column.name for column in sent.columns),
         entry=entry,
-        notes=(*doubts, *([] if slices else ["the source has nothing new"])),
+        notes=(*doubts, *([] if slices or fetched.failures else ["the source has nothing new"])),
+        failures=fetched.failures,
+        has_more=fetched.has_more,
         properties=present.properties if present is not None else {},
         differences=differences(pipeline, contract, present, sent),
     )
@@ -160,16 +176,20 @@ def apply_changes(engine: Engine, plan: PipelinePlan) -> None:
         change.apply(engine)
 
 
-def open_reader(engine: Engine, name: str) -> Reader:
-    """Return the reader of a pipeline's source."""
-    pipeline = engine.project.pipeline(name)
-    return reader(engine, name, pipeline, files_table_of(engine.project, pipeline))
+def open_reader(engine: Engine, name: str, *, state: State | None = None, span: Span | None = None) -> Reader:
+    """Return the reader of a pipeline's source, or of a span of it. Raises BackfillUnsuitable.
 
-
-def open_again(engine: Engine, name: str, span: Span) -> Reader:
-    """Return a reader of a span of a pipeline's source."""
+    Whoever loads what it reads gives it the state database, and closes it.
+    """
     pipeline = engine.project.pipeline(name)
-    return again(engine, name, pipeline, files_table_of(engine.project, pipeline), span)
+    found = reader(Opening(engine, name, pipeline, files_table_of(engine.project, pipeline), state))
+    if span is None:
+        return found
+    again = found.again(span)
+    if again is None:
+        why = f"A source of type {pipeline.source.type} cannot be asked for a part of it again."
+        raise BackfillUnsuitable(name, why, "Load rows again with project.load.")
+    return again
 
 
 def typed(

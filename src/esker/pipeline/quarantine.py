@@ -24,7 +24,6 @@ from esker.ledger.quarantine import DISCARDED, open_rows, resolutions
 from esker.ledger.run_id import new_run_id
 from esker.ledger.state import State
 from esker.load.unknown import NEW_COLUMN
-from esker.pipeline.plan import open_reader
 from esker.pipeline.resolve import resolve
 from esker.pipeline.result import RunResult
 from esker.pipeline.run import Start, run_pipeline
@@ -146,7 +145,7 @@ def replay(
     def choose() -> tuple[DataFrame, int]:
         return _readable(engine, table, name, choice, columns)
 
-    source = QuarantinedRows(open_reader(engine, name).fingerprint, choose, columns)
+    source = QuarantinedRows(choose, columns)
     result = run_pipeline(project, start, state, name, listen, source)
     if isinstance(result.error, NotInQuarantine):
         raise result.error

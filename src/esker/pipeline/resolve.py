@@ -12,13 +12,12 @@ from esker.ledger.quarantine import Quarantine
 from esker.load.modes.resolve import Resolve
 from esker.load.publish import Published, Publisher
 from esker.load.standing import standing
-from esker.pipeline.plan import open_reader
 from esker.pipeline.tables import quarantine_of
 
 
 def resolve(engine: Engine, name: str, table: TableId, resolved: DataFrame, run: str) -> None:
     """Publish what became of rows of a quarantine."""
-    source = open_reader(engine, name).fingerprint
+    source = engine.project.pipeline(name).source.fingerprint
     entry, _ = standing(engine, table, name, source)
     quarantine = Quarantine.of(engine, quarantine_of(engine.project, table))
     attempt = Attempt(engine, table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,7 @@ from esker.errors import (
     Held,
     Interrupted,
     NoHold,
+    PartsMissing,
     SchemaMoved,
     StateError,
     TableMoved,
@@ -37,7 +39,7 @@ from esker.load.guards import Approved
 from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher
 from esker.pipeline.loading import open_loader
-from esker.pipeline.plan import PipelinePlan, apply_changes, open_again, open_reader, plan_pipeline
+from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
 from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
@@ -157,6 +159,7 @@ class _Run:
     approved: Approved = field(default_factory=dict)
     decided: Hold | None = None
     _engine: Engine | None = None
+    _has_begun: bool = False
 
     @property
     def engine(self) -> Engine:
@@ -170,13 +173,25 @@ class _Run:
             self._engine.cancel()
 
     def load(self) -> None:
+        """Plan and load, step by step. Raises PartsMissing for what could not be had, when all else is in."""
+        name = self.result.pipeline
+        source = self.handed_over or open_reader(self.engine, name, state=self.state, span=self.span)
+        pipeline = self.engine.project.pipeline(name)
+        table = table_of(self.engine.project, pipeline)
+        publisher = Publisher(self.engine, table, name, pipeline.source.fingerprint, self.result.run_id)
+        failures: list[EskerError] = []
+        with closing(source):
+            while True:
+                plan = self._load_step(source, publisher)
+                failures += plan.failures
+                if not plan.has_more:
+                    break
+        if failures:
+            raise PartsMissing(name, failures)
+
+    def _load_step(self, source: Reader, publisher: Publisher) -> PipelinePlan:
         """Plan and load; a table whose columns changed meanwhile is planned for again."""
         name = self.result.pipeline
-        source = self.handed_over or (
-            open_again(self.engine, name, self.span) if self.span else open_reader(self.engine, name)
-        )
-        table = table_of(self.engine.project, self.engine.project.pipeline(name))
-        publisher = Publisher(self.engine, table, name, source.fingerprint, self.result.run_id)
         for attempts_left in reversed(range(_REPLANS)):
             plan = plan_pipeline(self.engine, self.state, name, source)
             if self.decided is not None:
@@ -192,13 +207,17 @@ class _Run:
                 if not attempts_left:
                     raise
             else:
-                return
+                return plan
+        raise AssertionError  # the last attempt returns or raises
 
     def _load_slices(self, plan: PipelinePlan, source: Reader, publisher: Publisher) -> None:
         entry = plan.entry
         position = plan.slices[0].start if plan.slices else (entry.position if entry else None)
         notes = plan.notes if self.span is None else self._loaded_again(plan)
-        self._add(notes=notes, position={"from": position, "to": position})
+        if not self._has_begun:
+            self._has_begun = True
+            self._add(position={"from": position, "to": position})
+        self._note(notes)
         if entry is not None:
             self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
         if not plan.columns:
@@ -222,15 +241,13 @@ class _Run:
             publisher.check_sides(plan.properties)
         for piece in plan.slices:
             loaded = self._load_or_hold(loader, plan, piece, entry)
-            noticed = (*publisher.noticed, *loader.audits.warned)
-            news = (note for note in noticed if note not in self.result.notes)
-            self._add(notes=(*self.result.notes, *news))
+            self._note((*publisher.noticed, *loader.audits.warned))
             if loaded.published is not None:
                 entry = loaded.published.entry
                 self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
             self._add(
                 rows=self.result.rows + loaded.counts,
-                position={"from": position, "to": piece.end},
+                position={**self.result.position, "to": piece.end},
                 bytes_written=self.result.bytes_written + loaded.bytes,
                 batches=self.result.batches + (loaded.published is not None),
                 pieces=self.result.pieces + (piece.pieces if self._is_normal else 0),
@@ -305,6 +322,11 @@ class _Run:
         project, name = self.engine.project, self.result.pipeline
         whole = project.pipeline(name).mode in WHOLE
         return batch_sizes(self.state, project.state_key, name, whole=whole)
+
+    def _note(self, notes: Sequence[str]) -> None:
+        """Add what the result does not say yet."""
+        news = (note for note in notes if note not in self.result.notes)
+        self._add(notes=(*self.result.notes, *news))
 
     def _add(self, **facts: Any) -> None:
         self.result = replace(self.result, **facts)

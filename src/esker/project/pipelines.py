@@ -25,7 +25,7 @@ from esker.project.declaration import (
 from esker.project.layout import PartitionField, SortField, parse_partition_field, parse_sort_field
 from esker.project.modes import DELETING, KEYED, KEYED_ONLY, MEANINGLESS, ROW_BY_ROW, Mode
 from esker.project.reserved import why_reserved
-from esker.project.sources import Source
+from esker.project.sources import FilesSource, Source
 from esker.project.types import Column
 
 SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality")
@@ -339,6 +339,8 @@ class Pipeline(Declaration):
                     raise MistakeAt(
                         ("partition_by", index), f'column "{field.column}" is not declared in columns:'
                     )
+        if not isinstance(self.source, FilesSource):
+            return self
         if self.source.format == "csv" and not self.source.header and not self.columns:
             raise MistakeAt(
                 ("source", "header"), "csv without a header needs columns:, in the order of the file"

@@ -18,9 +18,8 @@ from esker.engine.session import Engine
 from esker.errors import UnsuitableData
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
-from esker.project.pipelines import Pipeline
 from esker.project.types import Column, Plain, columns_as_json, columns_from_json
-from esker.sources.source import Sent, Slice, Weight
+from esker.sources.source import Reader, Sent, Slice, Weight
 
 _IN_MEMORY = 256 * 2**20
 """Bytes of rows that are handed to Java's memory."""
@@ -28,13 +27,12 @@ _GROUP = 100_000
 
 
 @dataclass(frozen=True)
-class HandedOver:
+class HandedOver(Reader):
     """Reads rows that are there already. The position of the pipeline's own source does not move."""
 
     engine: Engine
     rows: pa.Table | None
     frame: DataFrame | None
-    fingerprint: str
     is_loose: bool = False
     """The rows are dictionaries: their types were guessed, and each value is taken for what it means."""
     _files: list[TemporaryDirectory[str]] = field(default_factory=list, repr=False, compare=False)
@@ -44,21 +42,19 @@ class HandedOver:
     def of(
         cls,
         engine: Engine,
-        pipeline: Pipeline,
         data: DataFrame | pa.Table | pa.RecordBatch | Iterable[Mapping[str, Any]],
     ) -> HandedOver:
         """Take over rows, or raise UnsuitableData."""
-        fingerprint = pipeline.source.type
         match data:
             case DataFrame():
-                return cls(engine, None, data, fingerprint)
+                return cls(engine, None, data)
             case pa.Table():
                 rows = data
             case pa.RecordBatch():
                 rows = pa.Table.from_batches([data])
             case _:
-                return cls(engine, _table(data), None, fingerprint, is_loose=True)
-        return cls(engine, rows, None, fingerprint)
+                return cls(engine, _table(data), None, is_loose=True)
+        return cls(engine, rows, None)
 
     def close(self) -> None:
         """Remove what was written on the way."""
@@ -69,12 +65,6 @@ class HandedOver:
         count = f"{len(self.rows):,} rows" if self.rows is not None else "rows"
         size = self.rows.nbytes if self.rows is not None else 0
         return [Slice(position, position, new_run_id(), size, f"{count} handed over", None)]
-
-    def newest(self) -> Slice | None:
-        return self.plan(None)[0]
-
-    def check(self, slices: Sequence[Slice]) -> None:
-        pass
 
     def sent(self, slices: Sequence[Slice]) -> Sent:
         if self.frame is not None:
@@ -119,12 +109,6 @@ class HandedOver:
             return Weight(len(self.rows), self.rows.nbytes)
         # What Spark thinks of a frame is no help: it knows nothing of filters and of rows that become many.
         return Weight()
-
-    def confirm(self, piece: Slice) -> None:
-        pass
-
-    def record(self, piece: Slice, run: str) -> None:
-        pass
 
 
 def _table(data: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,14 +13,13 @@ from pyspark.sql.types import StringType, StructType
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.types import Column, Plain, columns_as_json, columns_as_text
-from esker.sources.source import MALFORMED, ORIGIN, RECORD, Sent, Slice, Weight
+from esker.sources.source import MALFORMED, ORIGIN, RECORD, Reader, Sent, Slice, Weight
 
 
 @dataclass
-class QuarantinedRows:
+class QuarantinedRows(Reader):
     """Reads payloads of a quarantine. All values come as text, and are checked like those of a file."""
 
-    fingerprint: str
     choose: Callable[[], tuple[DataFrame, int]]
     """Returns rows of the quarantine whose payload is a JSON object, and how many they are."""
     columns: tuple[Column, ...]
@@ -44,12 +42,6 @@ class QuarantinedRows:
         told = f"{self.count:,} rows of the quarantine"
         return [Slice(position, position, new_run_id(), 0, told, None)]
 
-    def newest(self) -> Slice | None:
-        return self.plan(None)[0]
-
-    def check(self, slices: Sequence[Slice]) -> None:
-        pass
-
     def sent(self, slices: Sequence[Slice]) -> Sent:
         return Sent(tuple(Column(c.name, c.type) for c in self.columns), is_text=True)
 
@@ -66,17 +58,8 @@ class QuarantinedRows:
         record = F.when(broken.isNotNull(), payload)
         return parsed.select(*values, told.alias(MALFORMED), record.alias(RECORD), ORIGIN)
 
-    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
-        return None
-
     def weight(self, piece: Slice) -> Weight:
         return Weight(self.count)
-
-    def confirm(self, piece: Slice) -> None:
-        pass
-
-    def record(self, piece: Slice, run: str) -> None:
-        pass
 
 
 def _value(column: Column) -> Expression:

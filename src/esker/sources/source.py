@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from esker.engine.iceberg.table import TableId
+from esker.engine.session import Engine
+from esker.errors import EskerError
 from esker.ledger.entry import Position
+from esker.ledger.state import State
+from esker.project.pipelines import Pipeline
 from esker.project.types import Column
+from esker.sources.span import Span
 
 MALFORMED = "_esker_malformed"
 """Column of a read frame: why a record could not be parsed, in words with the record, else null."""
@@ -22,6 +29,20 @@ RECORD = "_esker_record"
 
 ORIGIN = "_esker_origin"
 """Column of a read frame: where the row came from, for messages."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a reader is made with."""
+
+    engine: Engine
+    name: str
+    """The pipeline's."""
+    pipeline: Pipeline
+    files_table: TableId
+    """Where it may keep what is large."""
+    state: State | None = None
+    """The state database, for what is about work; None for whoever only looks."""
 
 
 @dataclass(frozen=True)
@@ -88,25 +109,29 @@ class Sent:
     """Names are matched letter by letter: another case is another name."""
 
 
-class Reader(Protocol):
-    """How one source is read."""
+@dataclass(frozen=True)
+class Fetched:
+    """What of a plan could be brought here."""
 
-    @property
-    def fingerprint(self) -> str:
-        """Tells sources apart whose positions mean different things."""
+    slices: list[Slice]
+    failures: tuple[EskerError, ...] = ()
+    """Why parts are missing. The slices' positions leave these parts out: a later run tries them again."""
+    has_more: bool = False
+    """There is more beyond these slices: once they are loaded, it is planned again."""
 
+
+class Reader(ABC):
+    """How one source is read. Most can leave what follows `read` as it is here."""
+
+    @abstractmethod
     def plan(self, position: Position | None) -> list[Slice]:
-        """Return what lies beyond a position, in the order in which it is to be loaded."""
+        """Return what lies beyond a position, in the order in which it is to be loaded. Reads no rows."""
 
-    def newest(self) -> Slice | None:
-        """Return some of what is there now, loaded or not, for a person to look at."""
-
-    def check(self, slices: Sequence[Slice]) -> None:
-        """Raise if something in these slices would be lost or changed unseen when they are read."""
-
+    @abstractmethod
     def sent(self, slices: Sequence[Slice]) -> Sent:
         """Return the columns of these slices."""
 
+    @abstractmethod
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         """Return a slice's rows, with ORIGIN beside the columns that it sends, and MALFORMED where a
         record can be broken.
@@ -114,14 +139,35 @@ class Reader(Protocol):
         `columns` are those of the table; a source that parses types itself parses to these.
         """
 
+    def fetch(self, slices: list[Slice]) -> Fetched:
+        """Bring here what Spark cannot read where it is. Called before the slices are looked into."""
+        return Fetched(slices)
+
+    def newest(self) -> Slice | None:
+        """Return some of what is there now, loaded or not, ready for a person to look at."""
+        fetched = self.fetch(self.plan(None)[:1])
+        return fetched.slices[0] if fetched.slices else None
+
+    def again(self, span: Span) -> Reader | None:
+        """Return a reader of what lies in a span, loaded or not; None where it cannot be asked that way."""
+        return None
+
+    def check(self, slices: Sequence[Slice]) -> None:  # noqa: B027
+        """Raise if something in these slices would be lost or changed unseen when they are read."""
+
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         """Return a slice's rows when they are in this process already; None when Spark reads them."""
+        return None
 
     def weight(self, piece: Slice) -> Weight:
         """Return how much a slice is, without reading it."""
+        return Weight()
 
-    def confirm(self, piece: Slice) -> None:
+    def confirm(self, piece: Slice) -> None:  # noqa: B027
         """Raise if the source changed under the slice while it was read."""
 
-    def record(self, piece: Slice, run: str) -> None:
+    def record(self, piece: Slice, run: str) -> None:  # noqa: B027
         """Write down what does not fit into the position, before the slice is published."""
+
+    def close(self) -> None:  # noqa: B027
+        """Give back what is kept for the run: files on their way, connections."""

@@ -211,6 +211,7 @@ def test_rules_of_other_kinds(tmp_path: Path) -> None:
         ("logicalType: string\n  requiredd: true", '11:9: schema.0.properties.0.requiredd: unknown key "requiredd"; did you mean "required"?'),
         ("logicalType: strin", '10:9: schema.0.properties.0.logicalType: "strin" is not known here; did you mean "string"?'),
         ("logicalType: string\n  required: perhaps", '11:9: schema.0.properties.0.required: expected true or false, found "perhaps"'),
+        ("physicalType: int\n  logicalTypeOptions: {minimum: 1, maximum: 9}", "11:9: schema.0.properties.0.logicalTypeOptions: which options there are depends on logicalType:"),
         ("description: no type", "the column has no type; write logicalType: or physicalType:"),
         ("physicalType: GEOGRAPHY", 'unknown type "geography"'),
         ("logicalType: array", "an array needs items:"),

@@ -127,7 +127,7 @@ class Session:
             )
         writing = _Writing(self.engine, statement, parsed, target)
         only_adds = parsed.kind == "InsertIntoStatement"
-        source = StatementRows(pipeline.source.type, writing.evaluate, only_adds)
+        source = StatementRows(writing.evaluate, only_adds)
         result = run_pipeline(
             self.project, lambda: self.engine, self.state, target.pipeline, self.listen, source
         )

@@ -54,6 +54,11 @@ def _leaves(errors: Iterator[Any]) -> Iterator[Any]:
 def _problem(document: Document, error: Any) -> Problem | None:
     """Return a mistake in words; None for what only follows from another one."""
     path: KeyPath = tuple(error.absolute_path)
+    if _OPTIONS in path:
+        options = path[: path.index(_OPTIONS) + 1]
+        if "logicalType" not in _at(document, options[:-1]):
+            # The schema would take them for those of its last type, whichever that is.
+            return document.problem(options, "which options there are depends on logicalType:; write it, too")
     match error.validator:
         case "unevaluatedProperties" | "additionalProperties":
             names = [name for name in _named(error.message) if isinstance(error.instance, dict)]
@@ -89,6 +94,14 @@ def _problem(document: Document, error: Any) -> Problem | None:
     return document.problem(path, error.message)
 
 
+def _at(document: Document, path: KeyPath) -> Any:
+    found: Any = document.data
+    for part in path:
+        found = found[part]
+    return found
+
+
+_OPTIONS = "logicalTypeOptions"
 _INNER = {"object": "properties", "array": "items", "map": "map"}
 """Where a type says what its parts are."""
 _ARTICLES = {

@@ -1,8 +1,7 @@
-"""The kinds of source that a pipeline may declare."""
+"""The kinds of source that a pipeline may declare: those of Esker, and those that other packages offer."""
 
 from esker.project.sources.files import FilesSource
+from esker.project.sources.kinds import Source
+from esker.project.sources.source import PluggedInSource, SourceDeclaration
 
-Source = FilesSource
-"""Any source. With a second kind this becomes a union told apart by `type`."""
-
-__all__ = ["FilesSource", "Source"]
+__all__ = ["FilesSource", "PluggedInSource", "Source", "SourceDeclaration"]

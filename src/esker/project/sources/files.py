@@ -6,8 +6,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from esker.project.declaration import Declaration, MistakeAt, Texts
+from esker.project.declaration import MistakeAt, Texts
 from esker.project.sources.encodings import java_encoding
+from esker.project.sources.source import SourceDeclaration
 
 FileFormat = Literal["csv", "jsonl", "parquet"]
 
@@ -22,7 +23,7 @@ _LOSSY_OPTIONS = {
 }
 
 
-class FilesSource(Declaration):
+class FilesSource(SourceDeclaration):
     """Read files that match a pattern, each exactly once."""
 
     type: Literal["files"] = "files"
@@ -63,7 +64,6 @@ class FilesSource(Declaration):
 
     @property
     def reads(self) -> str:
-        """What it reads, for people."""
         return self.path
 
     @field_validator("options")

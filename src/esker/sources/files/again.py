@@ -11,20 +11,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from esker.engine.iceberg.table import TableId
-from esker.engine.session import Engine
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
-from esker.project.pipelines import Pipeline
 from esker.project.types import Column
 from esker.sources.files.listing import FoundFile, list_files
-from esker.sources.files.reader import FilesReader
-from esker.sources.source import Sent, Slice, Weight
+from esker.sources.source import Reader, Sent, Slice, Weight
 from esker.sources.span import Span
+
+if TYPE_CHECKING:
+    from esker.sources.files.reader import FilesReader
 
 _DATE = re.compile(
     r"(?<!\d)((?:19|20)\d\d)[-_/]?(?:month=)?(0[1-9]|1[0-2])[-_/]?(?:day=)?(0[1-9]|[12]\d|3[01])(?!\d)"
@@ -32,21 +31,11 @@ _DATE = re.compile(
 
 
 @dataclass(frozen=True)
-class FilesAgain:
-    """Reads files of a span. Its slices begin and end at the position that there is."""
+class FilesAgain(Reader):
+    """Reads files of a span. Its slices begin and end at the position that there is, and record nothing."""
 
     reader: FilesReader
     span: Span
-
-    @classmethod
-    def of(
-        cls, engine: Engine, name: str, pipeline: Pipeline, files_table: TableId, span: Span
-    ) -> FilesAgain:
-        return cls(FilesReader.of(engine, name, pipeline, files_table), span)
-
-    @property
-    def fingerprint(self) -> str:
-        return self.reader.fingerprint
 
     def plan(self, position: Position | None) -> list[Slice]:
         files, how = self._chosen()
@@ -74,17 +63,11 @@ class FilesAgain:
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         return self.reader.read(piece, columns)
 
-    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
-        return None
-
     def weight(self, piece: Slice) -> Weight:
         return self.reader.weight(piece)
 
     def confirm(self, piece: Slice) -> None:
         self.reader.confirm(piece)
-
-    def record(self, piece: Slice, run: str) -> None:
-        pass  # the set of loaded files stays as it is
 
     def _chosen(self) -> tuple[list[FoundFile], str]:
         """Return the files of the span, and by what they were chosen."""

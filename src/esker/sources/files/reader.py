@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from esker.engine.failures import explained
-from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import FileChanged, FileChangedWhileReading
 from esker.ledger.entry import Position
@@ -21,6 +19,7 @@ from esker.project.modes import WHOLE
 from esker.project.pipelines import Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column
+from esker.sources.files.again import FilesAgain
 from esker.sources.files.csv import CsvFormat
 from esker.sources.files.csv_header import Header
 from esker.sources.files.formats import Format
@@ -28,13 +27,14 @@ from esker.sources.files.jsonl import JsonLinesFormat
 from esker.sources.files.listing import FoundFile, list_files, look_at
 from esker.sources.files.parquet import ParquetFormat
 from esker.sources.files.parquet_footer import Footer
-from esker.sources.source import Sent, Slice, Weight
+from esker.sources.source import Opening, Reader, Sent, Slice, Weight
+from esker.sources.span import Span
 
 _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class FilesReader:
+class FilesReader(Reader):
     """Reads the files of one pipeline. Its position is the last batch and the number of files."""
 
     engine: Engine
@@ -47,13 +47,14 @@ class FilesReader:
     schemas: dict[str, tuple[Column, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, engine: Engine, name: str, pipeline: Pipeline, files_table: TableId) -> FilesReader:
-        return cls(engine, name, pipeline, pipeline.source, LoadedFiles(engine, files_table, name))
+    def of(cls, opening: Opening) -> FilesReader:
+        engine, name, pipeline = opening.engine, opening.name, opening.pipeline
+        assert isinstance(pipeline.source, FilesSource)
+        loaded = LoadedFiles(engine, opening.files_table, name)
+        return cls(engine, name, pipeline, pipeline.source, loaded)
 
-    @property
-    def fingerprint(self) -> str:
-        # The set of loaded files is exact, so another pattern may follow: only the kind counts.
-        return "files"
+    def again(self, span: Span) -> FilesAgain:
+        return FilesAgain(self, span)
 
     def plan(self, position: Position | None) -> list[Slice]:
         if self.pipeline.mode in WHOLE:
@@ -99,9 +100,6 @@ class FilesReader:
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         with explained("cannot read the files", self.engine.log, reads_source=True):
             return self._format().read(piece.content, columns)
-
-    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
-        return None
 
     def weight(self, piece: Slice) -> Weight:
         return self._format().weight(piece.content)

@@ -1,0 +1,31 @@
+"""What every kind of source declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from esker.project.declaration import Declaration
+
+
+class SourceDeclaration(Declaration):
+    """A source, as users declare it. Each kind says what it reads, and what its positions belong to."""
+
+    type: str
+
+    @property
+    def reads(self) -> str:
+        """What it reads, for people."""
+        raise NotImplementedError
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells sources apart whose positions mean different things. No secret, nothing that may change."""
+        return self.type
+
+
+class PluggedInSource(SourceDeclaration):
+    """A kind of source that another package offers, by an entry point of the group `esker.sources`."""
+
+    def open(self, opening: Any) -> Any:
+        """Return its reader (`esker.sources.Reader`). What needs Spark is imported here, not before."""
+        raise NotImplementedError
