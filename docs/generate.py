@@ -151,6 +151,8 @@ _TITLES = {
     "Project": "The project",
     "Pipeline": "A pipeline",
     "FilesSource": "Source: files",
+    "OaiPmhSource": "Source: oai_pmh",
+    "WindowSettings": "Windows of time",
     "ColumnDeclaration": "A column",
     "SqliteCatalog": "Catalog: sqlite",
     "JdbcCatalog": "Catalog: jdbc",

@@ -749,7 +749,6 @@ class PartsMissing(SourceError):
     code = "ESK-SOURCE-007"
 
     def __init__(self, pipeline: str, failures: Sequence[EskerError]) -> None:
-        self.failures = tuple(failures)
         told = [f"{error.message}: {error.reason}" for error in failures[:_SHOWN_PARTS]]
         more = f" (and {len(failures) - len(told)} more)" if len(failures) > len(told) else ""
         super().__init__(
@@ -771,6 +770,71 @@ class MissingPackage(SourceError):
             f"sources of type {kind} need the package {package}",
             reason=f"The package {package} is not installed.",
             remedy=f"Install it: pip install 'esker[{extra}]'",
+        )
+
+
+class SourceUnavailable(SourceError):
+    """A server that a source reads from does not answer, or answers with an error, also when asked again."""
+
+    code = "ESK-SOURCE-009"
+
+    def __init__(self, url: str, why: str, attempts: int) -> None:
+        super().__init__(
+            f'"{url}" cannot be read',
+            reason=f"{why} (asked {attempts} time{'s' if attempts > 1 else ''})",
+            remedy="If the server is well, see whether address and credentials are right; then run again.",
+        )
+
+
+class SourceRefused(SourceError):
+    """A server refuses what a source asks it for."""
+
+    code = "ESK-SOURCE-010"
+    exit_status = 1
+
+    def __init__(self, url: str, why: str, remedy: str = "Correct the source in the project file.") -> None:
+        super().__init__(f'"{url}" refuses what it is asked for', reason=why, remedy=remedy)
+
+
+class WindowFailed(SourceError):
+    """A window of time could not be read. The others are loaded, and the next run tries it again."""
+
+    code = "ESK-SOURCE-011"
+
+    def __init__(self, window: str, why: str) -> None:
+        self.window = window
+        super().__init__(
+            f"window {window} could not be read",
+            reason=why,
+            remedy="The next run tries it again; esker windows shows it.",
+        )
+
+
+class NoWindows(SourceError):
+    """A source is not read by windows of time."""
+
+    code = "ESK-SOURCE-013"
+    exit_status = 2
+
+    def __init__(self, pipeline: str, kind: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" has no windows',
+            reason=f"Its source, of type {kind}, is not read by windows of time.",
+            remedy="esker status tells how far it is.",
+        )
+
+
+class NoBeginning(SourceError):
+    """Nobody says where the first window of a source begins."""
+
+    code = "ESK-SOURCE-012"
+    exit_status = 2
+
+    def __init__(self, pipeline: str, why: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}": nobody says where the first window begins',
+            reason=why,
+            remedy="Write it: window: {start: 2026-11-01, …}",
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.contracts.evolution import compare, find, is_widening, with_changes
+from esker.contracts.evolution import compare, find, is_widening, shared, with_changes, with_required
 from esker.project.types import Array, Column, Map, Plain, Struct, Type, parse_type
 
 # Few names and types, so that two sets of columns often meet.
@@ -155,3 +155,64 @@ def test_the_key_of_a_map_never_changes() -> None:
     sent = (Column("m", parse_type("map<struct<a:int,b:int>,int>")),)
     differences = compare(table, sent, is_text=False)
     assert (differences.added, len(differences.conflicts)) == ((), 1)
+
+
+def entries(*kinds: str) -> tuple[Column, ...]:
+    """Return a column that JSON shows as a struct, where the table has a map."""
+    fields = (Column(f"k{index}", parse_type(kind)) for index, kind in enumerate(kinds))
+    return (Column("m", Struct(tuple(fields))),)
+
+
+TABLE_OF_ENTRIES = (Column("m", parse_type("map<string,struct<a:int>>")),)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind"),
+    [
+        (("struct<z:bigint>", "struct<a:bigint>", "struct<z:bigint>"), "bigint"),
+        (("struct<z:int>", "struct<Z:bigint>"), "bigint"),
+        (("struct<z:bigint>", "struct<z:int>"), "bigint"),
+        (("struct<z:struct<b:int>>", "struct<z:struct<b:bigint,c:date>>"), "struct<b:bigint,c:date>"),
+        (("struct<z:array<float>>", "struct<z:array<double>>"), "array<double>"),
+    ],
+)
+def test_entries_of_a_map_add_a_field_once(kinds: tuple[str, ...], kind: str) -> None:
+    """Each entry looks like a field of its own; what they add is one field, which takes the values of all."""
+    found = compare(TABLE_OF_ENTRIES, entries(*kinds), is_text=True)
+    assert found.added == ((("m", "value"), Column("z", parse_type(kind))),)
+    assert found.conflicts == ()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (
+            ("struct<z:bigint>", "struct<z:string>"),
+            'column "m.value.z" is both bigint and string in the source',
+        ),
+        (
+            ("struct<z:struct<b:int>>", "struct<z:struct<b:date>>", "struct<z:struct<b:int>>"),
+            'column "m.value.z.b" is both int and date in the source',
+        ),
+    ],
+)
+def test_entries_of_a_map_that_do_not_agree(kinds: tuple[str, ...], told: str) -> None:
+    """No type takes the values of all, so that nothing is added."""
+    found = compare(TABLE_OF_ENTRIES, entries(*kinds), is_text=True)
+    assert (found.added, found.conflicts) == ((), (told,))
+
+
+def test_names_of_entries_in_another_case() -> None:
+    """Where values are found by the exact name, those of the other would be lost."""
+    sent = entries("struct<z:int>", "struct<Z:int>")
+    found = compare(TABLE_OF_ENTRIES, sent, is_text=True, is_exact=True)
+    assert found.conflicts == ('column "m.value.z" is written "Z" in the source',)
+
+
+@given(COLUMNS)
+def test_requirements_are_changed_at_every_depth(columns: tuple[Column, ...]) -> None:
+    paths = [path for path, _, _ in shared(columns, columns)]
+    for required in (True, False):
+        changed = with_required(columns, paths, required=required)
+        assert all(column.required is required for _, column, _ in shared(changed, changed))
+        assert [path for path, _, _ in shared(changed, columns)] == paths

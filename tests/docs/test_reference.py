@@ -177,6 +177,8 @@ def _value(hint: Any) -> Any:
         return 7
     if hint is Problem:
         return Problem("wrong", file="esker.yml", line=3, column=5, path="a.b", remedy="Write it anew.")
+    if hint is EskerError:
+        return EskerError("a part is missing", reason="Nobody answers.")
     if hint is Tripped:
         return Tripped("max_rows", 7, 5, "it has 7 rows, and at most 5 are allowed")
     if get_origin(hint) is Sequence:

@@ -6,9 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F
 
+from esker.contracts import check
 from esker.engine.iceberg.table import TableId, load
 from esker.errors import TypeConflict, UnsuitableKey
+from esker.project.types import Decimal, Plain, as_text, ddl, parse_type
 from tests.contracts.folder import MakeFolder, change_contract, contract, contract_folder
 from tests.folder import Folder
 
@@ -165,3 +169,43 @@ def test_layouts_that_spark_cannot_make(make_folder: MakeFolder, layout: str) ->
     folder.write_jsonl("landing/a.jsonl", [ROW])
     with pytest.raises(UnsuitableKey, match='"token" cannot be'):
         folder.run()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int",
+        "string",
+        "uuid",
+        "decimal(5,2)",
+        "struct<a:string,b:uuid>",
+        "struct<a:string,b:array<string>>",
+        "array<map<string,struct<a:date>>>",
+        "array<map<string,struct<a:string NOT NULL>>>",
+        "map<int,string>",
+    ],
+)
+@pytest.mark.parametrize("is_text", [True, False])
+def test_what_always_fits_is_known_by_the_types(spark_running: None, text: str, is_text: bool) -> None:
+    """Nothing needs to be built to know whether a value can be unfit."""
+    wanted = parse_type(text)
+    sent = as_text(wanted) if is_text else wanted
+    _, reason = check._fitted(F.lit(None).cast(ddl(sent)), sent, wanted, "x")
+    assert check._always_fits(sent, wanted) is (reason is None)
+
+
+def test_what_is_checked_does_not_multiply_with_the_depth(
+    spark_running: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a value deep inside lists, the expressions are built a few times, not a few times at each depth."""
+    built = []
+    parsed = check._parsed
+
+    def counted(text: Expression, kind: Plain | Decimal, path: str) -> tuple[Expression, Expression]:
+        built.append(path)
+        return parsed(text, kind, path)
+
+    monkeypatch.setattr(check, "_parsed", counted)
+    wanted = parse_type("array<array<array<array<array<int>>>>>")
+    check._fitted(F.lit(None).cast(ddl(as_text(wanted))), as_text(wanted), wanted, "x")
+    assert len(built) <= 6

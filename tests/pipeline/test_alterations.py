@@ -57,6 +57,20 @@ def test_a_wider_type_in_the_source_widens_table_and_change_log(make_folder: Mak
     assert folder.run().rows.unchanged == 1
 
 
+def test_a_new_column_takes_what_the_source_sends_inside(make_folder: MakeFolder) -> None:
+    """A struct that is declared and sent for the first time, with further fields, is one column."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=[1])
+    folder.run()
+    folder.change(columns={"place": "struct<city: string, n: int>"})
+    deliver(folder, "2", id=[2], place=[{"city": "Ulm", "zip": "89073", "n": 2**40}])
+    added, _ = changes(folder)
+    assert str(added) == "add to table shop.sales: place struct<city:string,n:bigint,zip:string>"
+    folder.run()
+    assert types(folder)["place"] == "struct<city:string,n:bigint,zip:string>"
+    assert folder.rows("shop.sales", "id", "place.zip") == [(1, None), (2, "89073")]
+
+
 def test_a_frozen_table_is_not_widened(make_folder: MakeFolder) -> None:
     """The error names the column; nothing is changed."""
     folder = keyed(make_folder, evolution="freeze", columns={"id": "int", "amount": "int"})

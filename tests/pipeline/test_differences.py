@@ -125,6 +125,46 @@ def test_source_and_table(
     assert told(folder) == expected
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "keys", "columns", "expected"),
+    [
+        (
+            "{name: amount, physicalType: int, required: true}",
+            "{name: price, physicalType: int, required: true,"
+            " customProperties: [{property: renamedFrom, value: amount}]}",
+            {},
+            "1L id, 5 price, 'a' note",
+            [('column "amount" becomes "price"', True)],
+        ),
+        (
+            "physicalType: int, required: true",
+            "physicalType: int",
+            {},
+            "1L id, 'a' note",
+            [
+                ('column "amount" is no longer required', True),
+                ('the source does not send column "amount"', False),
+            ],
+        ),
+        (
+            "      - {name: amount, physicalType: int, required: true}\n",
+            "",
+            {"drop_columns": ["amount"]},
+            "1L id, 'a' note",
+            [('column "amount" is dropped', True)],
+        ),
+    ],
+)
+def test_the_source_is_compared_with_the_table_as_it_will_be(
+    folder: Folder, old: str, new: str, keys: dict[str, Any], columns: str, expected: list[tuple[str, bool]]
+) -> None:
+    """A source that follows a change of the contract breaks nothing."""
+    change_contract(folder, old, new)
+    folder.change(**keys)
+    send(folder, columns)
+    assert told(folder) == expected
+
+
 def test_all_differences_are_told_and_the_error_is_kept(folder: Folder) -> None:
     """What would stop the run does not keep a person from seeing the rest."""
     send(folder, "1L id, 'five' amount, 2.5D rate")

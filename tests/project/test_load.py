@@ -145,7 +145,7 @@ def test_a_key_that_resembles_nothing_gets_the_list_of_known_keys(tmp_path: Path
             ("format: csv", "format: yaml"),
             "source.format: \"yaml\" is not known here; expected 'csv', 'jsonl' or 'parquet'",
         ),
-        (("type: files", "type: fils"), 'source.type: "fils" is not known here; did you mean "files"?'),
+        (("type: files", "type: fils"), 'source.type: unknown type "fils"; did you mean "files"?'),
         (
             ("project: shop\n", "project: shop\ncatalog: {type: sqlit}\n"),
             'esker.yml:2:11: catalog.type: unknown type "sqlit"; did you mean "sqlite"?',

@@ -28,6 +28,7 @@ from esker.cli import (
     sql,
     status,
     version,
+    windows,
 )
 from esker.errors import EskerError, Interrupted, ProjectError, Unexpected
 
@@ -63,6 +64,7 @@ for verb in (
     changes.changes,
     quality.quality,
     backfill.backfill,
+    windows.windows,
     approve.approve,
     reject.reject,
     adopt.adopt,

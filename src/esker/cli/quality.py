@@ -20,6 +20,7 @@ def quality(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Namespace and table.")],
     as_of: AsOfOption = None,
     beside: BesideOption = None,
+    held: Annotated[bool, typer.Option("--held", help="Of batches that were held.")] = False,
     project: ProjectOption = None,
     env: EnvOption = None,
     as_json: JsonOption = False,
@@ -28,7 +29,7 @@ def quality(
     from esker.cli.opening import open_project
     from esker.cli.output import print_json, print_table, say
 
-    found = open_project(project, env).quality(table, as_of, beside)
+    found = open_project(project, env).quality(table, as_of, beside, held=held)
     if as_json:
         print_json({"table": table, "figures": [each.as_json() for each in found]})
         return

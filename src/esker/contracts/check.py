@@ -29,6 +29,7 @@ from esker.project.types import (
     as_text,
     columns_from_json,
     ddl,
+    has_required,
     quoted,
     stored_types,
 )
@@ -123,7 +124,10 @@ def fit(
     # A record that cannot be parsed, or a value that cannot be read, is lacking too: that is no news.
     is_malformed, is_unfit, is_lacking = (F.col(name).isNotNull() for name in told)
     bits = rules.broken([is_malformed, is_unfit & ~is_malformed, is_lacking & ~is_malformed & ~is_unfit])
-    second = first.select("*", *bits)
+    # Looked at by filters and counts, and computed once.
+    second = first.select(
+        "*", *(F.when(_always(), bit).alias(name) for bit, name in zip(bits, rules.columns, strict=True))
+    )
     reasons = [F.coalesce(*told), *rules.reasons()]
     sent_as = payload((c.name, F.col(f"{_RAW}{index}"), c.type) for index, c in enumerate(raw))
     why = F.struct(
@@ -187,6 +191,8 @@ def _fitted(value: Expression, sent: Type, wanted: Type, path: str) -> tuple[Exp
 
 def _lacking(value: Expression, kind: Type, path: str) -> Expression | None:
     """Return the reason when a required field inside a value has none; None where no field is required."""
+    if not has_required(kind):
+        return None
     match kind:
         case Struct(fields):
             found: Expression | None = None
@@ -205,7 +211,7 @@ def _lacking(value: Expression, kind: Type, path: str) -> Expression | None:
 
 
 def _first_lacking(values: Expression, kind: Type, path: str) -> Expression | None:
-    if _lacking(F.lit(None).cast(ddl(kind)), kind, path) is None:
+    if not has_required(kind):
         return None
     reasons = F.transform(values, lambda item: _known(_lacking(item, kind, path)))
     return F.get(F.filter(reasons, lambda reason: reason.isNotNull()), F.lit(0))
@@ -233,10 +239,51 @@ def _no(given: Expression, kind: Type, path: str) -> Expression:
 
 def _first_reason(values: Expression, sent: Type, wanted: Type, path: str) -> Expression | None:
     """Return the reason of the first value of a list that does not fit."""
-    if _fitted(F.lit(None).cast(ddl(sent)), sent, wanted, path)[1] is None:
+    if _always_fits(sent, wanted):
         return None
-    reasons = F.transform(values, lambda item: _known(_fitted(item, sent, wanted, path)[1]))
+    reasons = F.transform(values, lambda item: _known(_reason(item, sent, wanted, path)))
     return F.get(F.filter(reasons, lambda reason: reason.isNotNull()), F.lit(0))
+
+
+def _reason(value: Expression, sent: Type, wanted: Type, path: str) -> Expression | None:
+    """Return the reason of `_fitted` without the value: to build both at each depth doubled the work."""
+    match sent, wanted:
+        case Struct(have), Struct(fields):
+            found: Expression | None = None
+            for field in fields:
+                mine = find(have, field.name)
+                if mine is not None and not _always_fits(mine.type, field.type):
+                    part = value.getField(mine.name)
+                    found = _either(found, _reason(part, mine.type, field.type, f"{path}.{field.name}"))
+            return found
+        case Array(have_element), Array(want_element):
+            return _first_reason(value, have_element, want_element, path)
+        case Map(have_key, have_value), Map(want_key, want_value):
+            return _either(
+                _first_reason(F.map_keys(value), have_key, want_key, path),
+                _first_reason(F.map_values(value), have_value, want_value, path),
+            )
+    return _fitted(value, sent, wanted, path)[1]
+
+
+def _always_fits(sent: Type, wanted: Type) -> bool:
+    """Tell whether `_fitted` has no reason for these types.
+
+    By the types alone: to build its expressions only to learn that took seconds.
+    """
+    if sent == wanted and not stored_types(wanted):
+        return True
+    match sent, wanted:
+        case (Plain(), Plain(stored=str())) | (Plain("string"), Plain() | Decimal()):
+            return False
+        case Struct(have), Struct(fields):
+            pairs = ((find(have, field.name), field) for field in fields)
+            return all(mine is None or _always_fits(mine.type, field.type) for mine, field in pairs)
+        case Array(have_element), Array(want_element):
+            return _always_fits(have_element, want_element)
+        case Map(have_key, have_value), Map(want_key, want_value):
+            return _always_fits(have_key, want_key) and _always_fits(have_value, want_value)
+    return True
 
 
 def _known(reason: Expression | None) -> Expression:

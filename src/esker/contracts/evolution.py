@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type
 
-Added = tuple[tuple[tuple[str, ...], Column], ...]
+Path = tuple[str, ...]
+"""The names that lead to a column or a field: `element` into a list, `value` into a map."""
+Added = tuple[tuple[Path, Column], ...]
 """Columns, each with the path of the struct that it belongs to."""
 _WIDER = {"int": ("bigint",), "float": ("double",)}
 
@@ -16,7 +19,7 @@ class Differences:
     """What must be added to the table or widened in it, and what cannot be loaded into it."""
 
     added: Added
-    widened: tuple[tuple[tuple[str, ...], Type], ...]
+    widened: tuple[tuple[Path, Type], ...]
     conflicts: tuple[str, ...]
 
 
@@ -24,8 +27,8 @@ class Differences:
 class _Found:
     """Differences as they are found."""
 
-    added: list[tuple[tuple[str, ...], Column]]
-    widened: list[tuple[tuple[str, ...], Type]]
+    added: list[tuple[Path, Column]]
+    widened: list[tuple[Path, Type]]
     conflicts: list[str]
 
 
@@ -58,6 +61,23 @@ def with_changes(table: tuple[Column, ...], differences: Differences) -> tuple[C
     return columns
 
 
+def shared(table: tuple[Column, ...], other: tuple[Column, ...]) -> Iterator[tuple[Path, Column, Column]]:
+    """Yield what two sets of columns both have: its path, the one, and the other.
+
+    Fields inside come too, but for those in keys of maps: Iceberg lets no key change.
+    """
+    return _shared(table, other, ())
+
+
+def with_required(
+    columns: tuple[Column, ...], paths: Iterable[Path], *, required: bool
+) -> tuple[Column, ...]:
+    """Return columns of which some, or fields inside, are required or no longer so."""
+    for path in paths:
+        columns = _changed(columns, path, lambda column: replace(column, required=required))
+    return columns
+
+
 def is_widening(sent: Type, table: Type) -> bool:
     """Tell whether every value of one plain type fits another without loss."""
     match sent, table:
@@ -77,10 +97,31 @@ def find(columns: tuple[Column, ...], name: str) -> Column | None:
     return next((column for column in columns if column.name.lower() == name.lower()), None)
 
 
+def _shared(
+    table: tuple[Column, ...], other: tuple[Column, ...], above: Path
+) -> Iterator[tuple[Path, Column, Column]]:
+    for column in table:
+        match = find(other, column.name)
+        if match is not None:
+            path = (*above, column.name)
+            yield path, column, match
+            yield from _shared_inside(column.type, match.type, path)
+
+
+def _shared_inside(kind: Type, other: Type, path: Path) -> Iterator[tuple[Path, Column, Column]]:
+    match kind, other:
+        case Struct(fields), Struct(others):
+            yield from _shared(fields, others, path)
+        case Array(one), Array(two):
+            yield from _shared_inside(one, two, (*path, "element"))
+        case Map(_, one), Map(_, two):
+            yield from _shared_inside(one, two, (*path, "value"))
+
+
 def _compare(
     table: tuple[Column, ...],
     sent: tuple[Column, ...],
-    path: tuple[str, ...],
+    path: Path,
     found: _Found,
     rules: _Rules,
 ) -> None:
@@ -99,7 +140,7 @@ def _compare(
 def _compare_types(
     table: Type,
     sent: Type,
-    path: tuple[str, ...],
+    path: Path,
     found: _Found,
     rules: _Rules,
 ) -> None:
@@ -120,9 +161,10 @@ def _compare_types(
             of_entries = _Found([], [], [])
             for entry in entries:
                 _compare_types(have_value, entry.type, (*path, "value"), of_entries, rules)
-            for name in ("added", "widened", "conflicts"):
-                once = dict.fromkeys(getattr(of_entries, name))
-                getattr(found, name).extend(once)
+            _merge_entries(of_entries, rules)
+            found.added += of_entries.added
+            found.widened += dict.fromkeys(of_entries.widened)
+            found.conflicts += dict.fromkeys(of_entries.conflicts)
         case Plain(stored=have_stored), Plain(stored=str(stored)) if have_stored != stored:
             found.conflicts.append(_conflict(path, table, sent))
         case Plain() | Decimal(), Plain() | Decimal() if rules.is_text or is_widening(sent, table):
@@ -131,6 +173,60 @@ def _compare_types(
             found.widened.append((path, sent))
         case _:
             found.conflicts.append(_conflict(path, table, sent))
+
+
+def _merge_entries(found: _Found, rules: _Rules) -> None:
+    """Let each field that several entries of a map add be added once, with a type that takes them all."""
+    merged: dict[tuple[Path, str], Column | None] = {}
+    for path, column in found.added:
+        place = (path, column.name.lower())
+        before = merged.setdefault(place, column)
+        if before is None or before == column:
+            continue
+        here = (*path, before.name)
+        if rules.is_exact and before.name != column.name:
+            found.conflicts.append(f'column "{".".join(here)}" is written "{column.name}" in the source')
+            merged[place] = None
+            continue
+        kind = _merged(before.type, column.type, here, found.conflicts)
+        merged[place] = None if kind is None else replace(before, type=kind)
+    found.added = [(path, column) for (path, _), column in merged.items() if column is not None]
+
+
+def _merged(one: Type, other: Type, path: Path, conflicts: list[str]) -> Type | None:
+    """Return a type that takes what two entries of a map have; None, and a conflict, where none does."""
+    match one, other:
+        case Struct(fields), Struct(more):
+            return _merged_fields(fields, more, path, conflicts)
+        case Array(first), Array(second):
+            element = _merged(first, second, (*path, "element"), conflicts)
+            return None if element is None else Array(element)
+        case Map(key, first), Map(same, second) if key == same:
+            value = _merged(first, second, (*path, "value"), conflicts)
+            return None if value is None else Map(key, value)
+    if one == other or _may_become(other, one):
+        return one
+    if _may_become(one, other):
+        return other
+    conflicts.append(f'column "{".".join(path)}" is both {one} and {other} in the source')
+    return None
+
+
+def _merged_fields(
+    fields: tuple[Column, ...], more: tuple[Column, ...], path: Path, conflicts: list[str]
+) -> Struct | None:
+    merged: list[Column] = []
+    for field in fields:
+        match = find(more, field.name)
+        if match is None:
+            merged.append(replace(field, required=False))
+            continue
+        kind = _merged(field.type, match.type, (*path, field.name), conflicts)
+        if kind is None:
+            return None
+        merged.append(replace(field, type=kind, required=field.required and match.required))
+    new = (replace(field, required=False) for field in more if find(fields, field.name) is None)
+    return Struct((*merged, *new))
 
 
 def _may_become(table: Type, wider: Type) -> bool:
@@ -143,11 +239,11 @@ def _may_become(table: Type, wider: Type) -> bool:
     return False
 
 
-def _conflict(path: tuple[str, ...], table: Type, sent: Type) -> str:
+def _conflict(path: Path, table: Type, sent: Type) -> str:
     return f'column "{".".join(path)}" is {table} in the table and {sent} in the source'
 
 
-def _insert(columns: tuple[Column, ...], path: tuple[str, ...], column: Column) -> tuple[Column, ...]:
+def _insert(columns: tuple[Column, ...], path: Path, column: Column) -> tuple[Column, ...]:
     if not path:
         return (*columns, column)
     first, *rest = path
@@ -159,7 +255,32 @@ def _insert(columns: tuple[Column, ...], path: tuple[str, ...], column: Column) 
     )
 
 
-def _with_type(columns: tuple[Column, ...], path: tuple[str, ...], kind: Type) -> tuple[Column, ...]:
+def _changed(
+    columns: tuple[Column, ...], path: Path, change: Callable[[Column], Column]
+) -> tuple[Column, ...]:
+    first, *rest = path
+    return tuple(
+        c
+        if c.name.lower() != first.lower()
+        else replace(c, type=_changed_inside(c.type, tuple(rest), change))
+        if rest
+        else change(c)
+        for c in columns
+    )
+
+
+def _changed_inside(kind: Type, path: Path, change: Callable[[Column], Column]) -> Type:
+    match kind:
+        case Struct(fields):
+            return Struct(_changed(fields, path, change))
+        case Array(element):
+            return Array(_changed_inside(element, path[1:], change))
+        case Map(key, value):
+            return Map(key, _changed_inside(value, path[1:], change))
+    raise TypeError(f"{kind} has no fields")
+
+
+def _with_type(columns: tuple[Column, ...], path: Path, kind: Type) -> tuple[Column, ...]:
     first, *rest = path
     return tuple(
         replace(c, type=_type_within(c.type, tuple(rest), kind)) if c.name.lower() == first.lower() else c
@@ -167,7 +288,7 @@ def _with_type(columns: tuple[Column, ...], path: tuple[str, ...], kind: Type) -
     )
 
 
-def _type_within(present: Type, path: tuple[str, ...], kind: Type) -> Type:
+def _type_within(present: Type, path: Path, kind: Type) -> Type:
     if not path:
         return kind
     match present:
@@ -180,7 +301,7 @@ def _type_within(present: Type, path: tuple[str, ...], kind: Type) -> Type:
     raise TypeError(f"{present} has no fields")
 
 
-def _insert_into(kind: Type, path: tuple[str, ...], column: Column) -> Type:
+def _insert_into(kind: Type, path: Path, column: Column) -> Type:
     match kind:
         case Struct(fields):
             return Struct(_insert(fields, path, column))

@@ -167,11 +167,15 @@ class RowRules:
             if rule.rejects
         ]
 
-    def counts(self) -> dict[str, Expression]:
-        """Return for each rule an aggregate that counts the rows which break it."""
+    def counts(self, *, rejecting: bool = True) -> dict[str, Expression]:
+        """Return for each rule an aggregate that counts the rows which break it.
+
+        Without `rejecting` only for those whose rows are loaded all the same.
+        """
         return {
             rule.name: F.count(F.when(is_broken, 1))
             for rule, is_broken in zip(self.all, self._bits(), strict=True)
+            if rejecting or not rule.rejects
         }
 
     def tally(self, bits: Mapping[str, Sequence[int | None]]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The history of a table's quality `<table>__quality`: what every check found, per run and snapshot.
 
-It is filled from the outbox, like the change log: each publish leaves its figures exactly once.
+It is filled from the outbox, like the change log: each publish leaves its figures exactly once. Those of a
+batch that is held are written when it is held, and say so.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ QUALITY_COLUMNS = (
     Column("value", Plain("double"), doc="Of a rule: how many rows broke it"),
     Column("passed", Plain("boolean"), doc="Of an audit: whether it was as it must be"),
     Column("measured_at", Plain("timestamp"), required=True),
+    Column("held", Plain("boolean"), doc="The batch was held: changeset and snapshot were never published"),
 )
 
 
@@ -52,8 +54,10 @@ class Quality(OpenSide):
             "measured_at": stamp.moment,
         }
 
-    def write(self, measures: Sequence[Measure], snapshot: SnapshotId, stamp: Stamp) -> StagedFiles:
-        """Stage the figures of one publish."""
+    def write(
+        self, measures: Sequence[Measure], snapshot: SnapshotId, stamp: Stamp, *, held: bool = False
+    ) -> StagedFiles:
+        """Stage the figures of one publish, or of a batch that is held."""
         rows = pa.table(
             {
                 "snapshot": pa.array([snapshot] * len(measures), pa.int64()),
@@ -61,6 +65,7 @@ class Quality(OpenSide):
                 "kind": pa.array([each.kind for each in measures], pa.string()),
                 "value": pa.array([each.value for each in measures], pa.float64()),
                 "passed": pa.array([each.passed for each in measures], pa.bool_()),
+                "held": pa.array([held] * len(measures), pa.bool_()),
             }
         )
         return self.stage(rows, stamp)

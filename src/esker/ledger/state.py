@@ -65,6 +65,17 @@ holds = sa.Table(
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("held_at", sa.String(32), nullable=False),
 )
+windows = sa.Table(
+    "esker_windows",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("pipeline", sa.String(63), primary_key=True),
+    sa.Column("start", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("end", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("error", sa.Text, nullable=False),
+    sa.Column("tried_at", sa.String(32), nullable=False),
+)
 
 
 class State:

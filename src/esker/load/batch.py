@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any
+from functools import cache, reduce
+from operator import or_
 
 import duckdb
 import pyarrow as pa
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.check import BAD, fit
@@ -21,6 +21,7 @@ from esker.engine.iceberg.stage import StagedFiles, discard, stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.kept import KeptFrames
 from esker.engine.machine import cores
+from esker.engine.observed import Observed
 from esker.engine.progress import watched
 from esker.engine.session import Engine
 from esker.errors import BadRows, Held, RulesBroken
@@ -33,7 +34,14 @@ from esker.load.counts import RowCounts
 from esker.load.guards import Guards
 from esker.load.memory import Memory
 from esker.load.publish import Change, Commit, Made
-from esker.load.rejected import SIDE_COLUMNS, rejected_rows, told_with_origin, with_resolved
+from esker.load.rejected import (
+    SIDE_COLUMNS,
+    rejected_row,
+    rejected_rows,
+    rule_counts,
+    told_with_origin,
+    with_resolved,
+)
 from esker.load.unknown import UNKNOWN, forgiven
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column, quoted
@@ -42,6 +50,13 @@ from esker.sources.source import Command
 
 _TARGET_BYTES = 128 * 1024 * 1024
 ROW_NUMBER = "_esker_row"
+_NTH = "_esker_nth"
+_IN_TASK = (1 << 33) - 1
+"""The part of an increasing id that counts within a task."""
+_SHORT = 2_000
+"""Bytes of a bad row that may come to the driver with others."""
+_MOST_COLLECTED = 200_000
+_EXAMPLES = 2
 
 
 @cache
@@ -77,6 +92,8 @@ class Batch:
     """Rows may carry columns that the table lacks: UNKNOWN stands beside them."""
     command: Command | None = None
     """Set for rows of a statement."""
+    is_repair: bool = False
+    """What is stored may be newer, and wins against rows that are not."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +132,8 @@ class Staged:
     files: StagedFiles
     tally: Tally
     rejected: DataFrame | None = None
+    reads_again: bool = False
+    """The rejected rows are read from the source once more."""
 
     def check(self, loading: Loading, check: Callable[[], None]) -> None:
         """Call a check that raises Held; the files are removed then, before any commit names them."""
@@ -143,7 +162,7 @@ class StagedRows(Change):
 
     @property
     def reads_again(self) -> bool:
-        return self.staged.rejected is not None
+        return self.staged.reads_again
 
     def made(self, commit: Commit, changeset: int) -> Made:
         """Return the batch with its rejected rows, which are staged for the quarantine."""
@@ -173,45 +192,77 @@ def stage_rows(loading: Loading, batch: Batch) -> Staged:
 
     Raises BadRows when a row is bad and bad rows do not go to the quarantine; the files are removed then.
     """
-    engine, rules = loading.engine, loading.rules
     frame = batch.frame()
     keep = tuple(name for name in (UNKNOWN, ORIGIN) if name in frame.columns)
     numbered = frame.withColumn(ROW_NUMBER, F.monotonically_increasing_id())
-    checked = forgiven(fit(numbered, batch.columns, rules, SIDE_COLUMNS, (ROW_NUMBER,), keep))
-    is_left_out = F.lit(False)
-    counted: dict[str, Expression] = {}
+    checked = forgiven(fit(numbered, batch.columns, loading.rules, SIDE_COLUMNS, (ROW_NUMBER,), keep))
+    tests = [F.col(name).isNotNull() for name in (BAD, UNKNOWN) if name in checked.columns]
+    if not tests:
+        files = _stage_good(loading, batch, checked)
+        return Staged(files, Tally(files.rows))
+    return _stage_checked(loading, batch, checked, reduce(or_, tests))
+
+
+def _stage_checked(loading: Loading, batch: Batch, checked: DataFrame, is_left_out: Expression) -> Staged:
+    """Stage the good rows. Bad ones are collected on the way if they are few, else read once more."""
+    engine, rules = loading.engine, loading.rules
+    rejects = loading.rejects(batch)
+    most = _most_collected(engine) // _tasks(engine, batch.bytes) if rejects else _EXAMPLES
+    # Counts only those that it is asked for: within a task, the how many-th bad row this is.
+    nth = F.when(is_left_out, F.monotonically_increasing_id().bitwiseAND(F.lit(_IN_TASK)))
+    rejected = F.struct(*rejected_row(checked.columns, F.col(ROW_NUMBER)))
+    size = F.octet_length(rejected.getField("payload")) + F.octet_length(rejected.getField("reason"))
+    is_short = F.coalesce(size, F.lit(0)) <= _SHORT if rejects else F.lit(True)
+    seen = Observed(engine)
+    counted = {
+        "left out": F.count(F.when(is_left_out, 1)),
+        "bad": F.count(BAD) if BAD in checked.columns else F.count(F.lit(None)),
+        "collected": F.collect_list(F.when((F.col(_NTH) < most) & is_short, rejected)),
+    }
     if BAD in checked.columns:
-        is_left_out = is_left_out | F.col(BAD).isNotNull()
-        told = told_with_origin(checked)
-        # Two examples are enough to see what is wrong, and cost no memory.
-        counted = {"bad": F.count(BAD), "first": F.min(told), "last": F.max(told)}
-        counted |= {f"rule {name}": count for name, count in rules.counts().items()}
-    if UNKNOWN in keep:
-        is_left_out = is_left_out | F.col(UNKNOWN).isNotNull()
-        counted["unknown"] = F.count(UNKNOWN)
-    seen = Observation() if counted else None
-    rows = checked
-    if seen is not None:
-        counted["read"] = F.count(F.lit(1))
-        rows = checked.observe(seen, *(metric.alias(name) for name, metric in counted.items()))
-        # Bad rows are counted, then left out: a null in a required column would end the whole job.
-        rows = rows.where(~is_left_out)
-    rows = rows.select(*(quoted(column.name) for column in batch.columns))
-    with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, batch.progress):
-        files = stage(engine, loading.table, _packed(rows, engine, batch.bytes), batch.id)
+        counted |= {f"rule {name}": count for name, count in rules.counts(rejecting=False).items()}
+    rows = seen.watch(checked.withColumn(_NTH, nth), counted)
+    # Bad rows are counted, then left out: a null in a required column would end the whole job.
+    files = _stage_good(loading, batch, rows.where(~is_left_out))
+    left_out = seen.number("left out")
     # The files tell how many rows there are; a count made on the way may count a repeated task twice.
-    counts: dict[str, Any] = seen.get if seen is not None else {"read": files.rows}
-    if counts.get("bad") and not loading.rejects(batch):
+    read = files.rows + left_out
+    if seen.number("bad") and not rejects:
         discard(engine, files)
-        examples = list(dict.fromkeys((counts["first"], counts["last"])))
-        raise BadRows(loading.name, counts["bad"], counts["read"], examples)
-    broken = {name.removeprefix("rule "): counts[name] for name in counts if name.startswith("rule ")}
-    bad = counts.get("bad", 0) + counts.get("unknown", 0)
-    rejected = rejected_rows(checked.where(is_left_out), F.col(ROW_NUMBER)) if bad else None
-    return Staged(files, Tally(counts["read"], bad, broken), rejected)
+        raise BadRows(loading.name, seen.number("bad"), read, _examples(seen.rows("collected")))
+    broken = {rule.name: 0 for rule in rules.all} if BAD in checked.columns else {}
+    broken |= {name: seen.number(f"rule {name}") for name in rules.counts(rejecting=False) if name in broken}
+    if not left_out:
+        return Staged(files, Tally(read, 0, broken))
+    is_whole = seen.length("collected") == left_out
+    found = seen.rows("collected") if is_whole else None
+    if found is None:
+        found = rejected_rows(checked.where(is_left_out), F.col(ROW_NUMBER))
+    with explained("cannot read the rows", engine.log, reads_source=True):
+        counts = rule_counts(found)
+    broken |= {name: counts[name] for name in broken if name in counts}
+    return Staged(files, Tally(read, left_out, broken), found, reads_again=not is_whole)
 
 
-def _packed(frame: DataFrame, engine: Engine, source_bytes: int) -> DataFrame:
-    """Use no more tasks than the bytes are worth: each task writes a file of its own."""
-    wanted = max(cores(engine.project.spark.master), -(-source_bytes // _TARGET_BYTES))
-    return frame.coalesce(wanted)
+def _stage_good(loading: Loading, batch: Batch, rows: DataFrame) -> StagedFiles:
+    engine = loading.engine
+    rows = rows.select(*(quoted(column.name) for column in batch.columns))
+    # No more tasks than the bytes are worth: each task writes a file of its own.
+    packed = rows.coalesce(_tasks(engine, batch.bytes))
+    with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, batch.progress):
+        return stage(engine, loading.table, packed, batch.id)
+
+
+def _examples(bad: DataFrame) -> list[str]:
+    """Return what is wrong with two rows: enough to see it."""
+    told = sorted(row[0] for row in bad.select(told_with_origin(F.col("reason"), F.col("origin"))).collect())
+    return list(dict.fromkeys((told[0], told[-1])))
+
+
+def _most_collected(engine: Engine) -> int:
+    """Return how many bad rows may come to the driver with the result of a job."""
+    return max(1, min(_MOST_COLLECTED, engine.heap // 16 // _SHORT))
+
+
+def _tasks(engine: Engine, source_bytes: int) -> int:
+    return max(cores(engine.project.spark.master), -(-source_bytes // _TARGET_BYTES))

@@ -25,6 +25,7 @@ from esker.load.comparison import NO_KEY, NO_ORDER, Comparison
 from esker.load.diff import KeyRules
 from esker.load.incoming import ARRIVAL, DELETED, DeleteMark, incoming
 from esker.load.unknown import NEW_COLUMN, UNKNOWN
+from esker.project.types import has_required
 from esker.sources import ORIGIN
 
 
@@ -61,7 +62,8 @@ def collect(
     numbers = pa.array(range(len(read.rows)), pa.int64())
     lacking = _keyless(read.rows, read.deletes, given.rules)
     if lacking is None and read.unknown is None and read.bad is None:
-        return Collected(read.rows, numbers, read.deletes, None, tally=read.tally)
+        rows = _stored(read.rows, read.deletes, schema)
+        return Collected(rows, numbers, read.deletes, None, tally=read.tally)
     parts = []
     protected = None
     kept = pa.repeat(pa.scalar(True), len(read.rows))
@@ -82,8 +84,9 @@ def collect(
     if given.rules.is_complete:
         protected = read.rows.filter(pc.invert(kept)).select(list(given.rules.key)).drop_null()
     tally = replace(read.tally, rows=len(read.rows), rejected=len(rejected))
-    good = (read.rows.filter(kept), numbers.filter(kept), read.deletes.filter(kept))
-    return Collected(*good, rejected, protected, tally)
+    deletes = read.deletes.filter(kept)
+    rows = _stored(read.rows.filter(kept), deletes, schema)
+    return Collected(rows, numbers.filter(kept), deletes, rejected, protected, tally)
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class _Read:
     """The fitted rows in the order of arrival."""
 
     rows: pa.Table
+    """Nothing in them is required, at any depth: bad rows and deletes may lack what others must have."""
     deletes: pa.Array
     """Which rows are deletes."""
     origins: pa.Array
@@ -105,7 +109,7 @@ def _read(
     loading: Loading, batch: Batch, given: Comparison, mark: DeleteMark, schema: FieldSchema, most: float
 ) -> _Read:
     names = [column.name for column in batch.columns]
-    wanted = pa.schema([schema.arrow.field(name).with_nullable(True) for name in names])
+    wanted = pa.schema([_optional(schema.arrow.field(name)) for name in names])
     if batch.arrow is not None and mark.when is None and loading.rules.is_empty:
         fitted = _as(batch.arrow, wanted)
         if fitted is not None and not _lacks(fitted, batch, given.rules):
@@ -140,11 +144,71 @@ def _read(
 
 
 def _lacks(rows: pa.Table, batch: Batch, rules: KeyRules) -> bool:
-    """Tell whether a value is missing that is required, and is no part of the key."""
+    """Tell whether a value may be missing that is required, and is no part of the key."""
     return any(
-        column.required and column.name not in rules.key and rows.column(column.name).null_count
+        has_required(column.type)
+        or (column.required and column.name not in rules.key and rows.column(column.name).null_count)
         for column in batch.columns
     )
+
+
+def _optional(field: pa.Field) -> pa.Field:
+    """Return a field that may be null, and whatever is inside it, too; keys of maps never may."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_optional(inner) for inner in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_field, _optional(kind.item_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_optional(kind.value_field))
+    return field.with_type(kind).with_nullable(True)
+
+
+def _stored(rows: pa.Table, deletes: pa.Array, schema: FieldSchema) -> pa.Table:
+    """Return rows that are good as the table has them: with the fields inside that it requires."""
+    for index, name in enumerate(rows.column_names):
+        field, wanted = rows.schema.field(index), schema.arrow.field(name).with_nullable(True)
+        if field.type == wanted.type:
+            continue
+        column = rows.column(name)
+        if pc.any(deletes).as_py():
+            # Of a delete nothing but the key counts, and it may lack what other rows must have.
+            column = pc.if_else(deletes, pa.scalar(None, field.type), column)
+        parts = [_demanding(part, wanted.type) for part in column.chunks]
+        rows = rows.set_column(index, wanted, pa.chunked_array(parts, wanted.type))
+    return rows
+
+
+def _demanding(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return values as a type that requires fields inside.
+
+    Arrow casts and writes no required field that is null where the struct around it has no value, which
+    is how Spark leaves it: such a field gets a value that nobody sees.
+    """
+    count = len(values)
+    if pa.types.is_struct(wanted):
+        whole = values.drop_null()
+        parts = [_demanding(whole.field(index), field.type) for index, field in enumerate(wanted)]
+        loose = [field.with_nullable(True) for field in wanted]
+        # The cast tells of what is really missing.
+        made = pa.StructArray.from_arrays(parts, fields=loose).cast(wanted)
+        if len(made) == count:
+            return made
+        is_there = values.is_valid()
+        places = pc.subtract(pc.cumulative_sum(is_there.cast(pa.int64())), 1)
+        # A null that Arrow makes has such values inside.
+        made = pa.concat_arrays([made, pa.array([None], wanted)])
+        return made.take(pc.if_else(is_there, places, len(made) - 1))
+    if pa.types.is_list(wanted) or pa.types.is_map(wanted):
+        # Taken anew they begin at the first of their elements, and a null has none.
+        values = values.take(pa.array(range(count), pa.int64()))
+        offsets, missing = values.offsets, values.is_null()
+        if pa.types.is_map(wanted):
+            items = _demanding(values.items, wanted.item_type)
+            return pa.MapArray.from_arrays(offsets, values.keys, items, type=wanted, mask=missing)
+        elements = _demanding(values.values, wanted.value_type)
+        return pa.ListArray.from_arrays(offsets, elements, type=wanted, mask=missing)
+    return values.cast(wanted)
 
 
 def _failed(pipeline: str, found: pa.Table) -> BadRows:

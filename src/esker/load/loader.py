@@ -89,6 +89,7 @@ class Loader:
             until=piece.until,
             guards=self._guards(piece, approved),
             command=piece.command,
+            is_repair=piece.is_repair,
             has_unknown=bool(paths),
         )
         self._reached(Step.READ, piece.summary)

@@ -251,8 +251,9 @@ class Publisher:
         if made.is_change:
             summary["esker.changeset"] = str(changeset)
         snapshot, sequence = made.commit(attempt, summary)
-        # Whatever of this pipeline was staged and held there was made for the table before this batch.
-        attempt.drop_branch(staging_branch(self.pipeline))
+        if entry is None or position != entry.position:
+            # What of this pipeline was staged and held there comes no more, or was this batch.
+            attempt.drop_branch(staging_branch(self.pipeline))
         if self.quality is not None and made.is_change:
             made = self._measured(attempt, made, changeset, snapshot)
         mine = LedgerEntry(
@@ -280,16 +281,17 @@ class Publisher:
         """
         if self.quality is None:
             return
-        with suppress(EskerError, SwapFailed):
+        # Whatever goes wrong with it, a store's error included: the hold itself is what must be told.
+        with suppress(Exception):
             quality = self.quality()
             stamp = Stamp(self.pipeline, self.run, "", changeset, datetime.now(UTC))
-            staged = quality.write(measures, snapshot, stamp)
+            staged = quality.write(measures, snapshot, stamp, held=True)
             for may_try in rounds(_SAME):
-                if not may_try:
-                    return
                 attempt = Attempt(self.engine, quality.side.id)
-                attempt.append(staged, {"esker.pipeline": self.pipeline, "esker.run": self.run})
+                if not may_try or attempt.last_snapshot_with("esker.held", str(snapshot)) is not None:
+                    return  # also when only the answer was lost
                 with suppress(SwapFailed):
+                    attempt.append(staged, {"esker.held": str(snapshot), "esker.run": self.run})
                     attempt.swap()
                     return
 

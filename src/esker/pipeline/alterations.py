@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from esker.contracts.evolution import Added, Differences, compare, find, with_changes
+from esker.contracts.evolution import (
+    Added,
+    Differences,
+    Path,
+    compare,
+    find,
+    shared,
+    with_changes,
+    with_required,
+)
 from esker.engine.iceberg.create import NewTable
 from esker.engine.iceberg.table import TABLE_DEFAULTS, Table, TableId
 from esker.errors import ColumnsFrozen, TypeConflict, UnsuitableKey
@@ -41,6 +50,41 @@ class Altered:
     notes: tuple[str, ...] = ()
     unknown: Added = ()
     """Columns that are sent and not added: rows that carry them are to be left out."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A table as what is declared makes it, before anything that the source sends."""
+
+    stored: tuple[Column, ...]
+    """What the table has, by its new names, without the requirements that were taken back."""
+    columns: tuple[Column, ...]
+    """Those, and what is declared beyond them."""
+    kept: tuple[Column, ...]
+    """Those columns that are not dropped."""
+    renamed: tuple[tuple[str, str], ...]
+    relaxed: tuple[Path, ...]
+    required: tuple[Path, ...]
+    """What is in the table, and required from now on: older rows may lack it."""
+    found: Differences
+
+
+def as_declared(pipeline: Pipeline, present: Table) -> Declared:
+    """Return what a table is after all that is declared has been done to it."""
+    declared = pipeline.declared_columns()
+    stored, renamed = _renamed(pipeline, present)
+    stored, relaxed = _relaxed(pipeline, stored)
+    found = compare(stored, declared, is_text=False)
+    columns = with_changes(stored, found)
+    return Declared(
+        stored=stored,
+        columns=columns,
+        kept=tuple(column for column in columns if not _is_dropped(pipeline, column.name)),
+        renamed=renamed,
+        relaxed=relaxed,
+        required=_demanded(pipeline, stored),
+        found=found,
+    )
 
 
 def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract | None = None) -> Altered:
@@ -84,16 +128,14 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
     """
     is_frozen = pipeline.evolution == "freeze"
     changes: list[TableChange] = []
-    columns, renamed = _renamed(pipeline, present)
-    if renamed:
-        changes.append(RenameColumns(present.id, renamed, is_frozen))
-    columns, relaxed = _relaxed(pipeline, columns)
-    if relaxed:
-        changes.append(RelaxColumns(present.id, relaxed, is_frozen))
-    declared = compare(columns, pipeline.declared_columns(), is_text=False)
-    columns = with_changes(columns, declared)
+    declared = as_declared(pipeline, present)
+    if declared.renamed:
+        changes.append(RenameColumns(present.id, declared.renamed, is_frozen))
+    if declared.relaxed:
+        changes.append(RelaxColumns(present.id, declared.relaxed, is_frozen))
+    columns = declared.columns
     found = compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
-    _check_conflicts(present.id, declared, found)
+    _check_conflicts(present.id, declared.found, found)
     found, notes, unknown = _allowed(pipeline, present.id, found)
     columns = with_changes(columns, found)
     own: tuple[Column, ...] = ()
@@ -104,11 +146,12 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
     moments = compare(columns, version_columns(pipeline, columns), is_text=False)
     _check_conflicts(present.id, moments)
     columns = with_changes(columns, moments)
-    added = (*declared.added, *found.added, *(((), column) for column in own))
-    if added:
-        changes.append(AddColumns(present.id, added, is_frozen))
-    if widened := (*declared.widened, *found.widened, *moments.widened):
-        changes.append(WidenColumns(present.id, widened, is_frozen))
+    # What the source sends inside a column that is declared only now is a part of that column.
+    altered = compare(declared.stored, columns, is_text=False)
+    if altered.added:
+        changes.append(AddColumns(present.id, altered.added, is_frozen))
+    if altered.widened:
+        changes.append(WidenColumns(present.id, altered.widened, is_frozen))
     if dropped := tuple(c.name for c in columns if _is_dropped(pipeline, c.name)):
         changes.append(DropColumns(present.id, dropped))
         columns = tuple(column for column in columns if column.name not in dropped)
@@ -117,11 +160,13 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
         changes.append(repartition)
     if "sort_by" in pipeline.model_fields_set:
         order = _sort_order(pipeline, columns)
-        if order != _renamed_order(present.sort_fields, renamed):
+        if order != _renamed_order(present.sort_fields, declared.renamed):
             changes.append(Resort(present.id, order, is_frozen))
     if contract is not None:
         changes += _described(pipeline, present, contract)
-    return Altered(tuple(changes), _required(pipeline, columns), notes, unknown)
+    # Rows are checked by what is declared as required, also where older rows lack it.
+    checked = with_required(columns, _demanded(pipeline, columns), required=True)
+    return Altered(tuple(changes), checked, notes, unknown)
 
 
 def _allowed(
@@ -175,12 +220,16 @@ def log_alterations(
     """Return what brings the change log to the table's columns. What was dropped stays in old changes."""
     rows = tuple(column for column in columns if not is_own(column.name))
     wanted = log_columns(rows, pipeline.order_by)
+    # Old changes lack fields that became required later, as they lack columns.
+    wanted = with_required(wanted, _required_inside(wanted), required=False)
     if present is None:
         return (CreateTable(NewTable(log, wanted, (), TABLE_DEFAULTS)),)
     changes: list[TableChange] = []
     stored, renamed = _renamed(pipeline, present)
     if renamed:
         changes.append(RenameColumns(log, renamed))
+    if demands := _required_inside(stored):
+        changes.append(RelaxColumns(log, demands))
     differences = compare(stored, wanted, is_text=False)
     _check_conflicts(log, differences)
     if differences.added:
@@ -203,24 +252,33 @@ def _renamed(pipeline: Pipeline, present: Table) -> tuple[tuple[Column, ...], tu
     return columns, tuple(names.items())
 
 
-def _relaxed(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """Return the columns without the requirements that were taken back in so many words, and their names."""
+def _relaxed(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[tuple[Column, ...], tuple[Path, ...]]:
+    """Return the columns without the requirements that were taken back in so many words, and their paths.
+
+    A declaration that says whether its column is required says so of the fields inside, too.
+    """
     free = {
         name.lower()
         for name, declaration in pipeline.columns.items()
-        if "required" in declaration.model_fields_set and not declaration.required
+        if "required" in declaration.model_fields_set
     } - {name.lower() for name in pipeline.key}
-    names = tuple(column.name for column in columns if column.required and column.name.lower() in free)
-    return tuple(replace(c, required=c.required and c.name not in names) for c in columns), names
-
-
-def _required(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the columns with what is declared as required, also where older rows lack it."""
-    declared = pipeline.declared_columns()
-    return tuple(
-        replace(c, required=c.required or bool((own := find(declared, c.name)) and own.required))
-        for c in columns
+    paths = tuple(
+        path
+        for path, column, declared in shared(columns, pipeline.declared_columns())
+        if column.required and not declared.required and path[0].lower() in free
     )
+    return with_required(columns, paths, required=False), paths
+
+
+def _demanded(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Path, ...]:
+    """Return what is declared as required, and not so among the columns."""
+    pairs = shared(columns, pipeline.declared_columns())
+    return tuple(path for path, column, declared in pairs if declared.required and not column.required)
+
+
+def _required_inside(columns: tuple[Column, ...]) -> tuple[Path, ...]:
+    """Return the fields inside columns that are required."""
+    return tuple(path for path, field, _ in shared(columns, columns) if field.required and len(path) > 1)
 
 
 def _is_dropped(pipeline: Pipeline, name: str) -> bool:

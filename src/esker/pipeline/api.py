@@ -37,6 +37,7 @@ from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
 from esker.pipeline.sql.run import Answer, Session
 from esker.pipeline.tables import table_of
+from esker.pipeline.windows import WindowLine, list_windows
 from esker.project import Project, load_project
 from esker.sources import Span
 from esker.sources.handed_over import HandedOver
@@ -136,12 +137,15 @@ class OpenProject:
         """Return rows of a pipeline that wait in quarantine, newest first."""
         return show_waiting(self.engine, pipeline, choice or Choice(), limit)
 
-    def quality(self, table: str, as_of: str | None = None, beside: str | None = None) -> list[Figure]:
+    def quality(
+        self, table: str, as_of: str | None = None, beside: str | None = None, *, held: bool = False
+    ) -> list[Figure]:
         """Return what the checks of a table found last, at a point and beside another one.
 
-        Points are changesets or times. Raises NoQuality or UnknownPoint.
+        Points are changesets or times. With `held`, what they found in batches that were held. Raises
+        NoQuality or UnknownPoint.
         """
-        return read_quality(self.engine, self.table_id(table), as_of, beside)
+        return read_quality(self.engine, self.table_id(table), as_of, beside, held=held)
 
     def replay(self, pipeline: str, choice: Choice | None = None, listen: Listener = silent) -> RunResult:
         """Check rows in quarantine with today's contract and load those that are good now.
@@ -190,9 +194,19 @@ class OpenProject:
         """Look at a pipeline's source and write a contract for it. Raises ContractExists or NoColumns."""
         return infer_contract(self.engine, pipeline, file, overwrite=overwrite)
 
+    def windows(self, pipeline: str) -> list[WindowLine]:
+        """Return which windows of a pipeline's source are covered, missing, failed or held.
+
+        Raises NoWindows for a source that is not read by time.
+        """
+        return list_windows(self.engine, self.state, pipeline)
+
     def metadata(self, table: str) -> TableMetadata:
-        """Return what is known of a table: columns, key, layout, contract, lineage and statistics."""
-        return TableMetadata(self.engine, self.table_id(table))
+        """Return what is known of a table: columns, key, layout, contract, lineage and statistics.
+
+        Raises TableNotFound for one that is neither there nor declared.
+        """
+        return TableMetadata.of(self.engine, self.table_id(table))
 
     def show(self, table: str, *, where: str | None = None, limit: int = 10) -> TableReport:
         """Return a report on a table."""

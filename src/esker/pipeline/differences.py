@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from esker.contracts.evolution import compare, find, with_changes
+from esker.contracts.evolution import Path, compare, find
 from esker.engine.iceberg.table import Table
+from esker.pipeline.alterations import Declared, as_declared
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.reserved import is_own
@@ -48,49 +49,42 @@ def differences(
     Where the source has nothing new, nothing is known of it.
     """
     declared = pipeline.declared_columns()
-    stored = present.columns if present is not None else declared
-    found = list(_declared(pipeline, contract, present)) if present is not None else []
-    if sent.columns and stored:
-        expected = with_changes(stored, compare(stored, declared, is_text=False))
+    found: list[Difference] = []
+    expected = declared
+    if present is not None:
+        after = as_declared(pipeline, present)
+        found += _declared(pipeline, contract, present, after)
+        expected = after.kept
+    if sent.columns and expected:
         found += _sent(pipeline, expected, declared, sent)
     return tuple(found)
 
 
-def _declared(pipeline: Pipeline, contract: Contract | None, present: Table) -> Iterator[Difference]:
+def _declared(
+    pipeline: Pipeline, contract: Contract | None, present: Table, after: Declared
+) -> Iterator[Difference]:
     between: Between = "declared and table"
     declared = pipeline.declared_columns()
-    renamed = {}
-    for new, declaration in pipeline.columns.items():
-        old = declaration.renamed_from
-        if old is not None and find(present.columns, new) is None and find(present.columns, old) is not None:
-            renamed[old.lower()] = new
-            yield Difference(
-                between, f'column "{old}" becomes "{new}"', f'queries that name "{old}" fail from then on'
-            )
-    columns = tuple(
-        Column(renamed.get(c.name.lower(), c.name), c.type, c.required, c.doc) for c in present.columns
-    )
-    found = compare(columns, declared, is_text=False)
-    for path, column in found.added:
+    for old, new in after.renamed:
+        why = f'queries that name "{old}" fail from then on'
+        yield Difference(between, f'column "{old}" becomes "{new}"', why)
+    for path, column in after.found.added:
         yield Difference(between, f'column "{_named(path, column)}" is declared and not in the table yet')
-    for path, kind in found.widened:
-        yield Difference(between, f'column "{".".join(path)}" becomes {kind}, which is wider')
-    for conflict in found.conflicts:
+    for path, kind in after.found.widened:
+        yield Difference(between, f'column "{_named(path)}" becomes {kind}, which is wider')
+    for conflict in after.found.conflicts:
         what = conflict.replace("in the source", "declared")
         yield Difference(between, what, "Iceberg cannot turn one into the other; the run stops")
-    for stored in columns:
-        wanted = find(declared, stored.name)
-        if wanted is None:
-            if declared and contract is not None and not is_own(stored.name):
+    for path in after.relaxed:
+        why = "queries that rely on a value may meet none"
+        yield Difference(between, f'column "{_named(path)}" is no longer required', why)
+    for path in after.required:
+        refused = "rows without a value are refused, older ones stay"
+        yield Difference(between, f'column "{_named(path)}" is required now: {refused}')
+    if declared and contract is not None:
+        for stored in after.stored:
+            if find(declared, stored.name) is None and not is_own(stored.name):
                 yield from _undeclared(pipeline, stored)
-        elif stored.required and not wanted.required and _is_relaxed(pipeline, stored.name):
-            why = "queries that rely on a value may meet none"
-            yield Difference(between, f'column "{stored.name}" is no longer required', why)
-        elif wanted.required and not stored.required:
-            what = (
-                f'column "{stored.name}" is required now: rows without a value are refused, older ones stay'
-            )
-            yield Difference(between, what)
     if contract is not None and contract.key and present.identifier and not _is_same(contract, present):
         yield Difference(
             between,
@@ -127,7 +121,7 @@ def _sent(
                 yield Difference(between, f"{name}, and is added to the table")
     for path, kind in found.widened:
         is_stopped = pipeline.evolution != "evolve"
-        what = f'column "{".".join(path)}" is {kind} in the source, which is wider'
+        what = f'column "{_named(path)}" is {kind} in the source, which is wider'
         yield Difference(between, what, _STOPS if is_stopped or is_frozen else None)
     for conflict in found.conflicts:
         yield Difference(between, conflict, _STOPS)
@@ -141,15 +135,9 @@ def _sent(
             yield Difference(between, f'the source does not send column "{column.name}"')
 
 
-def _is_relaxed(pipeline: Pipeline, name: str) -> bool:
-    keys = [key.lower() for key in pipeline.key]
-    declaration = next(d for n, d in pipeline.columns.items() if n.lower() == name.lower())
-    return "required" in declaration.model_fields_set and name.lower() not in keys
-
-
 def _is_same(contract: Contract, present: Table) -> bool:
     return {name.lower() for name in contract.key} == {name.lower() for name in present.identifier}
 
 
-def _named(path: tuple[str, ...], column: Column) -> str:
-    return ".".join((*path, column.name))
+def _named(path: Path, column: Column | None = None) -> str:
+    return ".".join(path if column is None else (*path, column.name))

@@ -8,7 +8,7 @@ from typing import Any
 
 from esker.contracts.evolution import find
 from esker.engine.iceberg.scan import ColumnStatistics, Files, column_statistics, planned_files
-from esker.engine.iceberg.table import Table, TableId, find_table
+from esker.engine.iceberg.table import Table, TableId, find_table, list_tables
 from esker.engine.session import Engine
 from esker.errors import TableNotFound
 from esker.ledger.entry import read_entry, read_head
@@ -92,6 +92,14 @@ class TableMetadata:
     def __init__(self, engine: Engine, table: TableId) -> None:
         self.engine, self.id = engine, table
 
+    @classmethod
+    def of(cls, engine: Engine, table: TableId) -> TableMetadata:
+        """Return what is known of a table, or raise TableNotFound where nothing is."""
+        found = cls(engine, table)
+        if found.stored is None and not found.pipelines:
+            raise TableNotFound(str(table), list_tables(engine, table.catalog))
+        return found
+
     @cached_property
     def stored(self) -> Table | None:
         """The table as it is; None before the first run."""
@@ -142,9 +150,7 @@ class TableMetadata:
                 stored.format_version,
                 {key: value for key, value in stored.properties.items() if not key.startswith("esker.")},
             )
-        pipeline = next(iter(self.pipelines.values()), None)
-        if pipeline is None:
-            raise TableNotFound(str(self.id), [])
+        pipeline = next(iter(self.pipelines.values()))
         return Layout(
             tuple(pipeline.partition_by),
             tuple(str(field) for field in pipeline.sort_fields()),

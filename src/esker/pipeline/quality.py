@@ -50,17 +50,25 @@ class Figure:
 
 
 def read_quality(
-    engine: Engine, table: TableId, as_of: str | None = None, beside: str | None = None
+    engine: Engine,
+    table: TableId,
+    as_of: str | None = None,
+    beside: str | None = None,
+    *,
+    held: bool = False,
 ) -> list[Figure]:
     """Return what the checks of a table found last, at a point and beside another one.
 
-    Points are changesets, or times (UTC unless they say). Raises NoQuality or UnknownPoint.
+    Points are changesets, or times (UTC unless they say). With `held`, figures of batches that were held.
+    Raises NoQuality or UnknownPoint.
     """
     engine.open_catalog(table.catalog)
     history = quality_of(engine.project, table)
     if not exists(engine, history):
         raise NoQuality(str(table))
     rows = engine.spark.table(history.sql)
+    if "held" in rows.columns:  # not in histories that were begun before batches left theirs
+        rows = rows.where(F.coalesce(F.col("held"), F.lit(False)) == held)
     with explained(f'cannot read the quality of "{table}"', engine.log):
         now = _newest(rows, as_of)
         then = {(row["kind"], row["metric"]): row["value"] for row in _newest(rows, beside)} if beside else {}

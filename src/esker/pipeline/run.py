@@ -258,6 +258,7 @@ class _Run:
                 self._add(log_lag=waiting, notes=(*self.result.notes, loaded.owed))
             if loaded.published is None and entry is not None and piece.end is not None:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
+            source.settled(piece)
 
         if self.result.batches and (failed := loader.forget(datetime.now(UTC))):
             self._add(notes=(*self.result.notes, failed))
@@ -294,7 +295,7 @@ class _Run:
         if self.span is None:
             # What was approved is the first batch: those behind it have been seen by nobody. A backfill
             # begins anew each time, and meets what was shown wherever it lies.
-            self.approved = {}
+            self.approved, self.decided = {}, None
         return loaded
 
     def _approved_before(self, error: Held) -> list[Tripped]:

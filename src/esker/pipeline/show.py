@@ -14,7 +14,8 @@ from esker.engine.iceberg.scan import ColumnStatistics, Files, planned_files
 from esker.engine.iceberg.table import Table, TableId, list_tables
 from esker.engine.session import Engine
 from esker.errors import InvalidFilter, TableNotFound
-from esker.pipeline.metadata import TableMetadata
+from esker.pipeline.metadata import KnownColumn, TableMetadata
+from esker.project.reserved import is_own
 
 _SNAPSHOTS = 10
 
@@ -59,7 +60,7 @@ class TableReport:
             "catalog": table.id.catalog,
             "location": table.location,
             "format_version": table.format_version,
-            "columns": known["columns"],
+            "columns": [c for c in known["columns"] if c["stored"]] + _own_columns(table),
             "key": known["key"],
             "partition_by": list(table.partition_fields),
             "sort_by": [str(field) for field in table.sort_fields],
@@ -73,6 +74,14 @@ class TableReport:
             else None,
             "rows": [dict(row) for row in self.rows],
         }
+
+
+def _own_columns(table: Table) -> list[dict[str, Any]]:
+    return [
+        KnownColumn(column, is_stored=True, agreed=None).as_json()
+        for column in table.columns
+        if is_own(column.name)
+    ]
 
 
 def show_table(engine: Engine, table: TableId, *, where: str | None = None, limit: int = 10) -> TableReport:

@@ -123,20 +123,23 @@ class DropColumns:
 
 @dataclass(frozen=True)
 class RelaxColumns:
-    """Let required columns be without a value."""
+    """Let required columns, and fields inside columns, be without a value."""
 
     table: TableId
-    columns: tuple[str, ...]
+    columns: tuple[Path, ...]
     needs_apply: bool = False
 
     def __str__(self) -> str:
-        return f"no longer require in table {self.table}: {', '.join(self.columns)}"
+        return f"no longer require in table {self.table}: {', '.join(self._named())}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"change": "relax_columns", "table": str(self.table), "columns": list(self.columns)}
+        return {"change": "relax_columns", "table": str(self.table), "columns": self._named()}
 
     def apply(self, engine: Engine) -> None:
         alter.relax_columns(engine, self.table, self.columns)
+
+    def _named(self) -> list[str]:
+        return [".".join(path) for path in self.columns]
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from esker.project.declaration import (
     parse_switch,
 )
 from esker.project.layout import PartitionField, SortField, parse_partition_field, parse_sort_field
-from esker.project.modes import DELETING, KEYED, KEYED_ONLY, MEANINGLESS, ROW_BY_ROW, Mode
+from esker.project.modes import DELETING, KEYED, KEYED_ONLY, MEANINGLESS, ROW_BY_ROW, WHOLE, Mode
 from esker.project.reserved import why_reserved
-from esker.project.sources import FilesSource, Source
+from esker.project.source_kinds import Source
+from esker.project.sources import FilesSource
 from esker.project.types import Column
 
 SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality")
@@ -295,6 +296,22 @@ class Pipeline(Declaration):
         for name, why in MEANINGLESS.get(self.mode, {}).items():
             if name in self.model_fields_set:
                 raise MistakeAt((name,), f"{name}: has no meaning in mode {self.mode}: {why}")
+        return self
+
+    @model_validator(mode="after")
+    def _windows_fit_the_mode(self) -> Pipeline:
+        windows = self.source.windows
+        if windows is None:
+            return self
+        if self.mode in WHOLE or self.mode == "replace_partitions":
+            raise MistakeAt(
+                ("mode",), f"mode {self.mode} takes a batch for all there is, and a window is a part of it"
+            )
+        if self.is_keyed and self.order_by is None:
+            # A window that is read late would put its older rows over newer ones.
+            raise MistakeAt(("mode",), "with windows, a mode with a key needs order_by:")
+        if windows.overlap and not self.is_keyed:
+            raise MistakeAt(("source", "window", "overlap"), f"mode {self.mode} would add rows twice")
         return self
 
     @model_validator(mode="after")

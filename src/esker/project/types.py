@@ -212,6 +212,16 @@ def stored_types(kind: Type) -> tuple[str, ...]:
     return ()
 
 
+def has_required(kind: Type) -> bool:
+    """Tell whether a field inside a type is required. Keys of maps are not looked into."""
+    match kind:
+        case Struct(fields):
+            return any(field.required or has_required(field.type) for field in fields)
+        case Array(inner) | Map(_, inner):
+            return has_required(inner)
+    return False
+
+
 def parse_type(text: str) -> Type:
     """Read a type such as `struct<id: bigint, tags: array<string>>`."""
     return _Parser(text).whole()

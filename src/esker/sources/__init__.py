@@ -6,7 +6,10 @@ from esker.project.sources import PluggedInSource
 from esker.sources.source import MALFORMED, ORIGIN, RECORD, Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 
-_READERS = {"files": "esker.sources.files.reader:FilesReader"}
+_READERS = {
+    "files": "esker.sources.files.reader:FilesReader",
+    "oai_pmh": "esker.sources.oai_pmh:OaiPmhReader",
+}
 """Where each kind is read. Imported when it is used: what a kind needs need not be installed for others."""
 
 

@@ -74,6 +74,8 @@ class Slice:
     pieces: int = 1
     """How many files, or the like, it is made of."""
     command: Command | None = None
+    is_repair: bool = False
+    """It lies before what has been loaded already: what is stored wins against rows that are not newer."""
     until: datetime | None = None
     """The moment up to which it reaches, where the source knows one. Never the clock."""
 
@@ -168,6 +170,9 @@ class Reader(ABC):
 
     def record(self, piece: Slice, run: str) -> None:  # noqa: B027
         """Write down what does not fit into the position, before the slice is published."""
+
+    def settled(self, piece: Slice) -> None:  # noqa: B027
+        """Take note that a slice is in the table, or held nothing that is not."""
 
     def close(self) -> None:  # noqa: B027
         """Give back what is kept for the run: files on their way, connections."""

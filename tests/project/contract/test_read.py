@@ -11,6 +11,7 @@ import pytest
 
 from esker.project.contract import Contract, UnreadableContract, read_contract
 from esker.project.contract.model import Amount, Audit, Bound, PluggedIn, Reference, RowRule, Unique
+from esker.project.types import Array, Map, Struct
 
 HEAD = """\
 apiVersion: v3.1.0
@@ -74,6 +75,42 @@ def rule(contract: Contract, name: str) -> Any:
 def test_types(tmp_path: Path, declared: str, kind: str) -> None:
     contract = read(tmp_path, f"- name: it\n  {declared}")
     assert str(contract.columns[0].column.type) == kind
+
+
+@pytest.mark.parametrize(
+    ("spelled", "inside", "kind"),
+    [
+        (
+            "struct<city: string, zip: string>",
+            "properties: [{name: town, physicalName: CITY, logicalType: string, required: true, description: Where}]",
+            "struct<city:string NOT NULL,zip:string>",
+        ),
+        (
+            "array<struct<city: string, zip: string NOT NULL>>",
+            "items: {logicalType: object, properties: [{name: city, logicalType: string, required: true, description: Where}]}",
+            "array<struct<city:string NOT NULL,zip:string NOT NULL>>",
+        ),
+        (
+            "map<string, struct<city: string, zip: string>>",
+            "map: {key: {logicalType: string}, value: {logicalType: object, properties: [{name: city, logicalType: string, required: true, description: Where}]}}",
+            "map<string,struct<city:string NOT NULL,zip:string>>",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "said", ["physicalType: '{}'", "customProperties: [{{property: icebergType, value: '{}'}}]"]
+)
+def test_what_is_said_inside_a_type_that_is_spelled_out(
+    tmp_path: Path, said: str, spelled: str, inside: str, kind: str
+) -> None:
+    """The spelled type gives names and types; the properties say what is required, and what it is."""
+    logical = {"p": "object", "i": "array", "m": "map"}[inside[0]]
+    text = f"- name: it\n  logicalType: {logical}\n  {said.format(spelled)}\n  {inside}"
+    found = read(tmp_path, text).columns[0].column.type
+    assert str(found) == kind
+    match found:
+        case Array(Struct(fields)) | Map(_, Struct(fields)) | Struct(fields):
+            assert [field.doc for field in fields] == ["Where", None]
 
 
 def test_columns(tmp_path: Path) -> None:
@@ -140,7 +177,7 @@ def test_layout(tmp_path: Path) -> None:
         ("logicalType: integer\n  logicalTypeOptions: {minimum: 0}", "it.minimum", "`it` >= 0", "is less than 0"),
         ("logicalType: number\n  logicalTypeOptions: {exclusiveMaximum: 1.5}", "it.exclusiveMaximum", "`it` < 1.5", "is not less than 1.5"),
         ("logicalType: integer\n  logicalTypeOptions: {multipleOf: 5}", "it.multipleOf", "TRY_CAST(`it` AS DECIMAL(38,18)) % CAST('5' AS DECIMAL(38,18)) = 0", "is no multiple of 5"),
-        ("logicalType: string\n  logicalTypeOptions: {maxLength: 3}", "it.maxLength", "char_length(`it`) <= 3", "is longer than 3 characters"),
+        ("logicalType: string\n  logicalTypeOptions: {maxLength: 3}", "it.maxLength", "(octet_length(`it`) <= 3 OR char_length(`it`) <= 3)", "is longer than 3 characters"),
         ("logicalType: string\n  logicalTypeOptions: {pattern: \"^'a\\\\d$\"}", "it.pattern", r"`it` RLIKE '^\'a\\d$'", r"does not match ^'a\d$"),
         ("logicalType: date\n  logicalTypeOptions: {minimum: '2020-01-01'}", "it.minimum", "`it` >= DATE '2020-01-01'", "is less than 2020-01-01"),
         ("logicalType: string\n  quality:\n    - {metric: invalidValues, mustBe: 0, arguments: {validValues: [a, b]}}", "it.invalidValues", "`it` IN ('a', 'b')", "is none of a, b"),
@@ -215,6 +252,7 @@ def test_rules_of_other_kinds(tmp_path: Path) -> None:
         ("description: no type", "the column has no type; write logicalType: or physicalType:"),
         ("physicalType: GEOGRAPHY", 'unknown type "geography"'),
         ("logicalType: array", "an array needs items:"),
+        ("physicalType: 'struct<a: int>'\n  properties: [{name: b, logicalType: string}]", 'type struct<a:int> has no field "b"'),
         ("logicalType: integer\n  logicalTypeOptions: {minimum: 5, maximum: 1}", "minimum is more than maximum: no value can be both"),
         ("logicalType: integer\n  logicalTypeOptions: {minimum: 5, exclusiveMaximum: 5}", "minimum is not less than exclusiveMaximum"),
         ("logicalType: string\n  logicalTypeOptions: {minLength: 5, maxLength: 1}", "minLength is more than maxLength"),

@@ -45,10 +45,13 @@ def drop_columns(engine: Engine, table: TableId, columns: Iterable[str]) -> None
     _alter(engine, table, f"DROP COLUMNS ({', '.join(quoted(name) for name in columns)})")
 
 
-def relax_columns(engine: Engine, table: TableId, columns: Iterable[str]) -> None:
-    """Let columns be null."""
-    for name in columns:
-        _alter(engine, table, f"ALTER COLUMN {quoted(name)} DROP NOT NULL")
+def relax_columns(engine: Engine, table: TableId, columns: Iterable[tuple[str, ...]]) -> None:
+    """Let columns and fields, each by its path, be null, in one commit."""
+    with explained(f'cannot alter table "{table}"', engine.log):
+        update = java_table(engine, table).updateSchema().caseSensitive(False)
+        for path in columns:
+            update.makeColumnOptional(".".join(path))
+        update.commit()
 
 
 def repartition(

@@ -45,6 +45,7 @@ from esker.load.unknown import UNKNOWN
 from esker.project.layout import SortField
 from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
+from esker.sources import ORIGIN
 
 BROADCAST_ROWS = 2_000_000
 """Up to so many rows, what was found about them is sent to every executor, so that content stays put."""
@@ -85,7 +86,8 @@ class LargeBatch(Change):
             is_good = is_good & F.col(UNKNOWN).isNull()
         if self.rules.dates is not None:
             is_good = is_good & (F.col(quoted(self.rules.dates)).isNotNull() | F.col(DELETED))
-        told = told_with_origin(self.rows)
+        origin = F.col(ORIGIN) if ORIGIN in self.rows.columns else F.lit(None).cast("string")
+        told = told_with_origin(F.col(BAD).getField("reason"), origin)
         is_counted = self.checks.columns[0] in self.frame.columns
         broken = self.checks.counts() if is_counted else {}
         first_key = F.col(quoted(self.rules.key[0]))

@@ -114,7 +114,7 @@ class Keyed:
         loading = self.loading
         assert loading.quarantine is not None
         assert loading.memory is not None
-        replay = loading.resolved is not None
+        replay = loading.resolved is not None or batch.is_repair
         rules = rules_of(loading.pipeline, batch.columns, loading.span, batch.until, is_replay=replay)
         return Comparison(
             rules=rules.of_command() if batch.command is not None else rules,

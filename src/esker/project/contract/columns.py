@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from esker.project.contract.model import ContractColumn
@@ -62,25 +63,60 @@ def _column(document: Document, path: KeyPath, declared: dict[str, Any]) -> Colu
     name = column_name(declared)
     if not name:
         raise Mistake(path, 'key "name" is missing')
-    required = bool(declared.get("required") or declared.get("primaryKey"))
-    return Column(name, _type(document, path, declared), required, declared.get("description"))
+    kind = _type(document, path, declared)
+    return Column(name, kind, _is_required(declared), declared.get("description"))
+
+
+def _is_required(declared: dict[str, Any]) -> bool:
+    return bool(declared.get("required") or declared.get("primaryKey"))
 
 
 def _type(document: Document, path: KeyPath, declared: dict[str, Any]) -> Type:
     """Return a property's type. What is said of the physical type wins when it can be read."""
     if (own := Options(document, path).text("icebergType")) is not None:
         try:
-            return parse_type(own)
+            return _described(path, parse_type(own), declared)
         except TypeSyntaxError as error:
             raise Mistake((*path, "customProperties"), str(error)) from None
     physical = declared.get("physicalType")
     if physical is not None:
         try:
-            return parse_type(_plain(physical))
+            return _described(path, parse_type(_plain(physical)), declared)
         except TypeSyntaxError as error:
             if declared.get("logicalType") is None:
                 raise Mistake((*path, "physicalType"), str(error)) from None
     return _logical_type(document, path, declared)
+
+
+def _described(path: KeyPath, kind: Type, declared: dict[str, Any]) -> Type:
+    """Return a type that is spelled out, with what the properties inside say of its fields beyond types."""
+    match kind:
+        case Struct(fields):
+            found = list(fields)
+            for index, each in enumerate(declared.get("properties") or ()):
+                place = (*path, "properties", index)
+                name = column_name(each).lower()
+                at = next((i for i, field in enumerate(found) if field.name.lower() == name), None)
+                if at is None:
+                    raise Mistake(place, f'type {kind} has no field "{column_name(each)}"')
+                found[at] = replace(
+                    found[at],
+                    type=_described(place, found[at].type, each),
+                    required=found[at].required or _is_required(each),
+                    doc=each.get("description") or found[at].doc,
+                )
+            return Struct(tuple(found))
+        case Array(element):
+            return Array(_described((*path, "items"), element, _dict(declared.get("items"))))
+        case Map(key, value):
+            parts = _dict(declared.get("map"))
+            inner = _described((*path, "map", "value"), value, _dict(parts.get("value")))
+            return Map(_described((*path, "map", "key"), key, _dict(parts.get("key"))), inner)
+    return kind
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _logical_type(document: Document, path: KeyPath, declared: dict[str, Any]) -> Type:

@@ -1,7 +1,8 @@
-"""The kinds of source that a pipeline may declare: those of Esker, and those that other packages offer."""
+"""What users declare of sources. `source_kinds.py` beside this package puts all kinds together."""
 
 from esker.project.sources.files import FilesSource
-from esker.project.sources.kinds import Source
+from esker.project.sources.oai_pmh import OaiPmhSource
 from esker.project.sources.source import PluggedInSource, SourceDeclaration
+from esker.project.sources.windows import WindowSettings
 
-__all__ = ["FilesSource", "PluggedInSource", "Source", "SourceDeclaration"]
+__all__ = ["FilesSource", "OaiPmhSource", "PluggedInSource", "SourceDeclaration", "WindowSettings"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from esker.project.declaration import Declaration
+from esker.project.sources.windows import WindowSettings
 
 
 class SourceDeclaration(Declaration):
@@ -21,6 +22,12 @@ class SourceDeclaration(Declaration):
     def fingerprint(self) -> str:
         """Tells sources apart whose positions mean different things. No secret, nothing that may change."""
         return self.type
+
+    @property
+    def windows(self) -> WindowSettings | None:
+        """How it is asked by time; None where it is not."""
+        found = getattr(self, "window", None)
+        return found if isinstance(found, WindowSettings) else None
 
 
 class PluggedInSource(SourceDeclaration):

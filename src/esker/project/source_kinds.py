@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from importlib.metadata import EntryPoint, entry_points
+from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
-from esker.project.sources.files import FilesSource
-from esker.project.sources.source import PluggedInSource, SourceDeclaration
+from esker.project.sources import FilesSource, OaiPmhSource, PluggedInSource, SourceDeclaration
 
 GROUP = "esker.sources"
-BUILT_IN: tuple[type[SourceDeclaration], ...] = (FilesSource,)
+BUILT_IN: tuple[type[SourceDeclaration], ...] = (FilesSource, OaiPmhSource)
 
 
 def _plugged_in() -> tuple[type[SourceDeclaration], ...]:
@@ -47,5 +48,4 @@ def _refused(point: EntryPoint, why: str) -> type[SourceDeclaration]:
 if TYPE_CHECKING:
     Source = SourceDeclaration
 else:
-    _kinds = (*BUILT_IN, *_plugged_in())
-    Source = _kinds[0] if len(_kinds) == 1 else Annotated[_kinds, Field(discriminator="type")]
+    Source = Annotated[reduce(or_, (*BUILT_IN, *_plugged_in())), Field(discriminator="type")]

@@ -1,0 +1,30 @@
+"""`esker windows`: which windows of time are covered, missing, failed or held."""
+
+from __future__ import annotations
+
+from esker.cli.options import EnvOption, JsonOption, PipelineArgument, ProjectOption
+
+
+def windows(
+    pipeline: PipelineArgument,
+    project: ProjectOption = None,
+    env: EnvOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print which windows of a pipeline's source are covered, missing, failed or held."""
+    from esker.cli.opening import open_project
+    from esker.cli.output import print_json, print_table, say
+
+    found = open_project(project, env, [pipeline]).windows(pipeline)
+    if as_json:
+        print_json({"pipeline": pipeline, "windows": [line.as_json() for line in found]})
+        return
+    if not found:
+        say("no window is due yet")
+        return
+    columns = ["from (UTC)", "to (UTC)", "status", "tried", "why"]
+    rows = [
+        [f"{line.since:%F %T}", f"{line.until:%F %T}", line.status, line.attempts or "", line.error or ""]
+        for line in found
+    ]
+    print_table(columns, rows)

@@ -1,0 +1,79 @@
+"""The windows of a pipeline: what is covered, what is missing, what failed, what is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from esker.engine.iceberg.table import find_table
+from esker.engine.session import Engine
+from esker.errors import NoWindows
+from esker.ledger.attempts import failed_windows
+from esker.ledger.entry import read_entry
+from esker.ledger.holds import find_hold
+from esker.ledger.remembered import recall
+from esker.ledger.state import State
+from esker.pipeline.tables import table_of
+from esker.sources.windows import Coverage, Window
+
+WindowStatus = Literal["covered", "missing", "failed", "given up", "held"]
+
+
+@dataclass(frozen=True)
+class WindowLine:
+    """A stretch of time, and how it stands."""
+
+    since: datetime
+    until: datetime
+    status: WindowStatus
+    attempts: int = 0
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "from": self.since.isoformat(),
+            "to": self.until.isoformat(),
+            "status": self.status,
+            "attempts": self.attempts,
+            "error": self.error,
+        }
+
+
+def list_windows(engine: Engine, state: State, name: str) -> list[WindowLine]:
+    """Return how the time of a pipeline's source stands, oldest first. Raises NoWindows.
+
+    The source is not asked: what is due by its clock alone is not told.
+    """
+    project = engine.project
+    pipeline = project.pipeline(name)
+    settings = pipeline.source.windows
+    if settings is None:
+        raise NoWindows(name, pipeline.source.type)
+    table = table_of(project, pipeline)
+    engine.open_catalog(table.catalog)
+    stored = find_table(engine, table)
+    entry = read_entry(stored.properties, name) if stored is not None else None
+    covered = Coverage.from_json(recall(state, project.state_key, name, entry))
+    hold = find_hold(state, project.state_key, name)
+    held = Coverage.from_json(hold.position) if hold is not None and hold.is_of(entry) else Coverage()
+    every = int(settings.every.total_seconds())
+    latest = int((datetime.now(UTC) - settings.lag).timestamp()) // every * every
+    failed = failed_windows(state, project.state_key, name)
+    starts = [int(settings.start.timestamp())] if settings.start is not None else []
+    starts += [window.start for window in covered.intervals] + [each.start for each in failed]
+    lines = [_line(window, "covered") for window in covered.intervals]
+    for gap in covered.gaps(min(starts, default=latest), latest):
+        inside = [each for each in failed if gap.start <= each.start and each.end <= gap.end]
+        for each in inside:
+            status: WindowStatus = "given up" if each.attempts >= settings.max_attempts else "failed"
+            lines.append(_line(Window(each.start, each.end), status, each.attempts, each.error))
+        rest = Coverage.of(Window(each.start, each.end) for each in inside)
+        for part in rest.gaps(gap.start, gap.end):
+            is_held = any(h.start <= part.start and part.start < h.end for h in held.intervals)
+            lines.append(_line(part, "held" if is_held else "missing"))
+    return sorted(lines, key=lambda line: line.since)
+
+
+def _line(window: Window, status: WindowStatus, attempts: int = 0, error: str | None = None) -> WindowLine:
+    return WindowLine(window.since, window.until, status, attempts, error)

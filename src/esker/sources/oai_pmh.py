@@ -1,0 +1,204 @@
+"""OAI-PMH: records of a feed by windows of time, page by page.
+
+A resumption token counts once and not for long. When one is refused, the window is read again from its
+beginning: nothing of it has been loaded by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from esker.errors import MissingPackage, SourceRefused
+from esker.project.sources import OaiPmhSource
+from esker.sources.source import Opening
+from esker.sources.web import Client, Malformed
+from esker.sources.windowed import Restart, TimedSource, WindowedReader
+from esker.sources.windows import Window
+
+try:
+    from lxml import etree
+except ImportError:
+    raise MissingPackage("oai_pmh", "lxml", "oai") from None
+
+_NAMESPACE = "{http://www.openarchives.org/OAI/2.0/}"
+_DAY = 86_400
+_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("last_modified", pa.timestamp("us", tz="UTC")),
+        ("deleted", pa.bool_()),
+        ("sets", pa.list_(pa.string())),
+        ("content", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class _Page:
+    """One answer: records and the token of the next page, or an error."""
+
+    rows: pa.Table | None
+    token: str = ""
+    error: str = ""
+    told: str = ""
+
+
+class OaiPmhReader:
+    """Opens readers of OAI-PMH feeds."""
+
+    @classmethod
+    def of(cls, opening: Opening) -> WindowedReader:
+        source = opening.pipeline.source
+        assert isinstance(source, OaiPmhSource)
+        return WindowedReader(opening, Feed(source), source.window)
+
+
+class Feed(TimedSource):
+    """One feed."""
+
+    schema = _SCHEMA
+
+    def __init__(self, source: OaiPmhSource) -> None:
+        self._source = source
+        login = (source.user, source.password.get_secret_value()) if source.user and source.password else None
+        self._client = Client(source.timeout, source.retries, auth=login)
+
+    def now(self) -> datetime:
+        return _moment(self._identity.findtext(f"{_NAMESPACE}responseDate") or "")
+
+    def earliest(self) -> datetime | None:
+        text = self._identity.findtext(f".//{_NAMESPACE}earliestDatestamp")
+        if text is None:
+            return None
+        seconds = int(_moment(text).timestamp()) // self.granule * self.granule
+        return datetime.fromtimestamp(seconds, UTC)
+
+    @cached_property
+    def granule(self) -> int:
+        days_only = self._identity.findtext(f".//{_NAMESPACE}granularity") == "YYYY-MM-DD"
+        return _DAY if days_only else 1
+
+    def check(self) -> None:
+        window = self._source.window
+        is_start_inside = window.start is not None and int(window.start.timestamp()) % self.granule
+        if window.every.total_seconds() % self.granule or is_start_inside:
+            raise SourceRefused(
+                self._source.url,
+                "The feed knows days only, and the windows are parts of days.",
+                "Write whole days: window: {every: 1d, start: 2026-11-01}",
+            )
+
+    def pages(self, window: Window) -> Iterator[pa.Table]:
+        asked: dict[str, str] = {
+            "verb": "ListRecords",
+            "metadataPrefix": self._source.metadata_prefix,
+            "from": self._stamp(window.start),
+            # Inclusive in the protocol, while windows are half open.
+            "until": self._stamp(window.end - self.granule),
+        }
+        if self._source.set is not None:
+            asked["set"] = self._source.set
+        tokens: set[str] = set()
+        while True:
+            page = self._client.get(self._source.url, asked, _page)
+            if page.rows is None:
+                self._check(page, asked)
+                return
+            yield page.rows
+            if not page.token:
+                return
+            if page.token in tokens:
+                raise Restart(f'the feed gave the resumption token "{page.token}" twice')
+            tokens.add(page.token)
+            asked = {"verb": "ListRecords", "resumptionToken": page.token}
+
+    def close(self) -> None:
+        self._client.close()
+
+    @cached_property
+    def _identity(self) -> Any:
+        return self._client.get(self._source.url, {"verb": "Identify"}, _identity)
+
+    def _check(self, page: _Page, asked: Mapping[str, str]) -> None:
+        """Raise for an error that the feed tells, unless it is that there is nothing."""
+        if page.error == "noRecordsMatch":
+            return
+        if page.error == "badResumptionToken" and "resumptionToken" in asked:
+            raise Restart(f"the feed no longer knows its resumption token: {page.told}")
+        raise SourceRefused(self._source.url, f"{page.error}: {page.told}".rstrip(": "))
+
+    def _stamp(self, seconds: int) -> str:
+        moment = datetime.fromtimestamp(seconds, UTC)
+        return f"{moment:%Y-%m-%d}" if self.granule == _DAY else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _document(answer: Any) -> Any:
+    if not answer.content.strip():
+        raise Malformed("The answer is empty.")
+    # Entities could fetch files, or grow without end.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+    try:
+        root = etree.fromstring(answer.content, parser)
+    except etree.XMLSyntaxError as error:
+        raise Malformed(f"The answer is no XML: {error}") from error
+    if root.tag != f"{_NAMESPACE}OAI-PMH":
+        raise Malformed(f"The answer is no OAI-PMH document but <{root.tag}>.")
+    return root
+
+
+def _identity(answer: Any) -> Any:
+    root = _document(answer)
+    if root.find(f"{_NAMESPACE}Identify") is None or root.find(f"{_NAMESPACE}responseDate") is None:
+        raise Malformed("The feed does not say what it is.")
+    return root
+
+
+def _page(answer: Any) -> _Page:
+    root = _document(answer)
+    if (error := root.find(f"{_NAMESPACE}error")) is not None:
+        return _Page(None, error=error.get("code") or "", told=(error.text or "").strip())
+    found = root.find(f"{_NAMESPACE}ListRecords")
+    if found is None:
+        raise Malformed("The answer has neither records nor an error.")
+    rows = [_row(record) for record in found.iterfind(f"{_NAMESPACE}record")]
+    token = (found.findtext(f"{_NAMESPACE}resumptionToken") or "").strip()
+    return _Page(pa.Table.from_pylist(rows, schema=_SCHEMA), token)
+
+
+def _row(record: Any) -> dict[str, Any]:
+    header = record.find(f"{_NAMESPACE}header")
+    if header is None:
+        raise Malformed("A record has no header.")
+    metadata = record.find(f"{_NAMESPACE}metadata")
+    content = next(iter(metadata), None) if metadata is not None else None
+    return {
+        "id": header.findtext(f"{_NAMESPACE}identifier"),
+        "last_modified": _moment(header.findtext(f"{_NAMESPACE}datestamp") or ""),
+        "deleted": header.get("status") == "deleted",
+        "sets": [each.text for each in header.iterfind(f"{_NAMESPACE}setSpec")],
+        "content": _text(content) if content is not None else None,
+    }
+
+
+def _text(content: Any) -> str:
+    """Return an element as XML that stands for itself: without names that only the feed's envelope uses."""
+    alone = deepcopy(content)
+    own = [prefix for prefix in content.nsmap if prefix and prefix not in content.getparent().nsmap]
+    etree.cleanup_namespaces(alone, keep_ns_prefixes=own)
+    text: str = etree.tostring(alone, encoding="unicode", with_tail=False)
+    return text
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise Malformed(f'"{text}" is no time.') from None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

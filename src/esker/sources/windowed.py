@@ -1,0 +1,341 @@
+"""Read a source by windows of time: what is due, step by step, each window until it is covered.
+
+A window that cannot be read is left out of the step and of the position: it stays a gap, which the next
+run finds and tries again. Nothing is written before all rows of a step are here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.engine.compat import arrow_schema_as_spark
+from esker.errors import (
+    BackfillUnsuitable,
+    EskerError,
+    NoBeginning,
+    SourceError,
+    SourceRefused,
+    SourceUnavailable,
+    WindowFailed,
+)
+from esker.ledger.attempts import failed_windows, forget_failures, note_failure
+from esker.ledger.entry import Position
+from esker.ledger.run_id import new_run_id
+from esker.project.sources import WindowSettings
+from esker.project.types import Column, columns_from_json
+from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
+from esker.sources.span import Span
+from esker.sources.spool import Spool
+from esker.sources.windows import Coverage, Window, cut, due_windows, told
+
+_PEEKED = 20
+"""Windows that are looked into for a person."""
+_RESTARTS = 3
+_IN_VAIN = 3
+"""So many windows that fail one after the other end a run."""
+_MOST_GAPS = 60
+"""Intervals that fit into a ledger entry. Beyond, windows behind a new gap wait until one is closed."""
+
+
+class Restart(Exception):
+    """What was read of a window is void, and it must be read from its beginning."""
+
+
+class TimedSource(ABC):
+    """A source that can be asked for what changed in a window of time."""
+
+    schema: pa.Schema
+    """The columns of its rows."""
+
+    @abstractmethod
+    def now(self) -> datetime:
+        """Return the time by the source's clock."""
+
+    @abstractmethod
+    def earliest(self) -> datetime | None:
+        """Return where its records begin, if it can be asked."""
+
+    @abstractmethod
+    def pages(self, window: Window) -> Iterator[pa.Table]:
+        """Yield the rows of a window, page by page. Raises SourceUnavailable or SourceRefused; Restart
+        when it must begin again."""
+
+    def check(self) -> None:  # noqa: B027
+        """Raise SourceRefused for windows that it cannot be asked for."""
+
+    @property
+    def granule(self) -> int:
+        """Windows begin and end at multiples of so many seconds."""
+        return 1
+
+    def close(self) -> None:  # noqa: B027
+        """Give back connections."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The windows of one slice, and their rows once they are here."""
+
+    windows: tuple[Window, ...]
+    has_more: bool
+    spool: Spool | None = None
+
+
+class WindowedReader(Reader):
+    """Reads what is due of a timed source. Its position is what has been covered."""
+
+    def __init__(
+        self, opening: Opening, source: TimedSource, settings: WindowSettings, span: Span | None = None
+    ) -> None:
+        self._opening, self._source, self._settings, self._span = opening, source, settings, span
+        self._failed: dict[Window, str] = {}
+        """In this run, and why: a window is tried once a run."""
+        self._noted: set[Window] = set()
+        self._has_read = False
+        """The source has answered for a window in this run."""
+        self._empty: list[Window] = []
+        """Read in this run, without rows. As long as there is no table, nothing else remembers them."""
+        self._done: list[Window] = []
+        """In the table since this run began. A range that is read again may have been covered before."""
+        self._spools: list[Spool] = []
+        self._now: datetime | None = None
+
+    def again(self, span: Span) -> WindowedReader:
+        if span.is_full:
+            why = "A source that is read by windows is never seen as a whole, so nothing can be missing."
+            raise BackfillUnsuitable(self._opening.name, why, "Name a range: --from and --to.")
+        return WindowedReader(self._opening, self._source, self._settings, span)
+
+    def plan(self, position: Position | None) -> list[Slice]:
+        self._drop_spools()
+        self._source.check()
+        coverage = Coverage.from_json(position)
+        tip = coverage.intervals[-1].end if coverage.intervals else 0
+        windows: list[Window] = []
+        has_more = False
+        for window in self._due(coverage):
+            is_other = windows and (window.end <= tip) != (windows[0].end <= tip)
+            if is_other or len(windows) == self._settings.max_windows:
+                has_more = True
+                break
+            windows.append(window)
+        if not windows:
+            return []
+        return [
+            Slice(
+                position,
+                coverage.with_windows(windows).as_json(),
+                new_run_id(),
+                0,
+                told(windows),
+                _Step(tuple(windows), has_more),
+                len(windows),
+                is_repair=windows[0].end <= tip or self._span is not None,
+                until=windows[-1].until,
+            )
+        ]
+
+    def fetch(self, slices: list[Slice]) -> Fetched:
+        if not slices:
+            return Fetched([])
+        piece = slices[0]
+        step: _Step = piece.content
+        spool = Spool(self._source.schema)
+        self._spools.append(spool)
+        covered: list[Window] = []
+        failures: list[EskerError] = []
+        before = Coverage.from_json(piece.start).with_windows(self._empty)
+        tried = in_vain = 0
+        is_over = False
+        for window in step.windows:
+            tried += 1
+            parts, failure = self._read(window, spool)
+            covered += parts
+            in_vain = 0 if parts else in_vain + 1
+            if failure is not None:
+                failures.append(failure)
+            # Nobody answers any more, or there is no room for more gaps: the rest is for the next run.
+            is_over = in_vain == _IN_VAIN or len(before.with_windows(covered).intervals) >= _MOST_GAPS
+            if is_over or spool.rows >= self._settings.split_at:
+                break
+        spool.finish()
+        has_more = not is_over and (step.has_more or tried < len(step.windows))
+        if not covered:
+            return Fetched([], tuple(failures), has_more)
+        self._note_failures()
+        if not spool.rows:
+            self._empty += covered
+        end = before.with_windows(covered).as_json()
+        done = replace(step, windows=tuple(covered), spool=spool)
+        fetched = replace(
+            piece, end=end, bytes=spool.bytes, content=done, summary=told(covered), pieces=len(covered)
+        )
+        return Fetched([fetched], tuple(failures), has_more)
+
+    def newest(self) -> Slice | None:
+        """Return the rows of the newest window that has any, among a few."""
+        every = int(self._settings.every.total_seconds())
+        latest = self._latest()
+        first = max(int(self._start().timestamp()), latest - _PEEKED * every)
+        for window in reversed(list(cut(Window(first, latest), every))):
+            piece = Slice(None, None, new_run_id(), 0, told([window]), _Step((window,), has_more=False))
+            fetched = self.fetch([piece])
+            if fetched.failures:
+                raise fetched.failures[0]
+            if _spool(fetched.slices[0]).rows:
+                return fetched.slices[0]
+        return None
+
+    def sent(self, slices: Sequence[Slice]) -> Sent:
+        return Sent(columns_from_json(arrow_schema_as_spark(self._source.schema)))
+
+    def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
+        rows = _spool(piece).frame(self._opening.engine)
+        return rows.withColumn(ORIGIN, F.lit(self._opening.pipeline.source.reads))
+
+    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
+        most = self._opening.pipeline.small_lane
+        spool = _spool(piece)
+        if spool.rows > most.max_rows or spool.bytes > most.max_bytes:
+            return None
+        return spool.table()
+
+    def weight(self, piece: Slice) -> Weight:
+        spool = _spool(piece)
+        return Weight(spool.rows, spool.bytes)
+
+    def settled(self, piece: Slice) -> None:
+        windows = piece.content.windows
+        self._done += windows
+        state = self._opening.state
+        if state is not None:
+            for window in windows:
+                forget_failures(state, self._project, self._opening.name, window.start, window.end)
+
+    def close(self) -> None:
+        self._drop_spools()
+        self._source.close()
+
+    @property
+    def _project(self) -> str:
+        return self._opening.engine.project.state_key
+
+    def _due(self, coverage: Coverage) -> Iterator[Window]:
+        """Yield what is to be read, oldest first."""
+        if self._span is not None:
+            yield from self._of_span(self._span)
+            return
+        given_up = self._given_up()
+        known = coverage.with_windows(self._empty)
+        for window in due_windows(self._settings, known, self._start(), self._clock()):
+            if window not in self._failed and window not in given_up:
+                yield window
+
+    def _of_span(self, span: Span) -> Iterator[Window]:
+        start = int((span.since or self._start()).timestamp())
+        end = min(int(span.until.timestamp()), self._latest()) if span.until else self._latest()
+        for gap in Coverage.of([*self._empty, *self._done]).gaps(start, end):
+            for window in cut(gap, int(self._settings.every.total_seconds())):
+                if window not in self._failed:
+                    yield window
+
+    def _latest(self) -> int:
+        """Return where the newest window ends that is due."""
+        every = int(self._settings.every.total_seconds())
+        return int((self._clock() - self._settings.lag).timestamp()) // every * every
+
+    def _given_up(self) -> set[Window]:
+        """Return the windows that have failed too often."""
+        state = self._opening.state
+        if state is None:
+            return set()
+        failed = failed_windows(state, self._project, self._opening.name)
+        most = self._settings.max_attempts
+        return {Window(each.start, each.end) for each in failed if each.attempts >= most}
+
+    def _start(self) -> datetime:
+        start = self._settings.start or self._source.earliest()
+        if start is None:
+            raise NoBeginning(self._opening.name, "The source cannot tell where its records begin.")
+        return start
+
+    def _clock(self) -> datetime:
+        """Return the earlier of two clocks: whichever is fast would mark as read what is still to come."""
+        if self._now is None:
+            self._now = min(self._source.now(), datetime.now(UTC))
+        return self._now
+
+    def _read(self, window: Window, spool: Spool) -> tuple[list[Window], WindowFailed | None]:
+        """Bring a window's rows here; return which parts of it are, and why the rest is not."""
+        try:
+            found = self._rows(window)
+        except SourceError as error:
+            if isinstance(error, SourceRefused) and not self._has_read:
+                raise  # it would refuse all windows
+            self._failed[window] = f"{error.message}: {error.reason}"
+            return [], WindowFailed(str(window), self._failed[window])
+        self._has_read = True
+        if found is None:
+            halves = window.halves(self._source.granule)
+            assert halves is not None
+            parts: list[Window] = []
+            failure: WindowFailed | None = None
+            for half in halves:
+                done, why = self._read(half, spool)
+                parts += done
+                failure = failure or why
+            return parts, failure
+        try:
+            for piece in found.pieces():
+                spool.add(piece)
+        finally:
+            found.close()
+        return [window], None
+
+    def _note_failures(self) -> None:
+        """Count failures of windows. Only when others could be read: else it is not the window's fault."""
+        state = self._opening.state
+        for window, why in self._failed.items():
+            if state is not None and window not in self._noted:
+                self._noted.add(window)
+                note_failure(state, self._project, self._opening.name, window.start, window.end, why)
+
+    def _rows(self, window: Window) -> Spool | None:
+        """Return a window's rows; None when they are too many and it can be halved."""
+        asked = Window(window.start - int(self._settings.overlap.total_seconds()), window.end)
+        can_halve = window.halves(self._source.granule) is not None
+        for _ in range(_RESTARTS):
+            spool = Spool(self._source.schema)
+            try:
+                for page in self._source.pages(asked):
+                    spool.add(page)
+                    if can_halve and spool.rows > self._settings.split_at:
+                        spool.close()
+                        return None
+            except Restart as error:
+                spool.close()
+                why = str(error)
+            except BaseException:
+                spool.close()
+                raise
+            else:
+                spool.finish()
+                return spool
+        raise SourceUnavailable(self._opening.pipeline.source.reads, why, _RESTARTS)
+
+    def _drop_spools(self) -> None:
+        while self._spools:
+            self._spools.pop().close()
+
+
+def _spool(piece: Slice) -> Spool:
+    spool = piece.content.spool
+    assert isinstance(spool, Spool)
+    return spool
