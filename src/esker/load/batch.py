@@ -51,6 +51,7 @@ from esker.sources.source import Command
 _TARGET_BYTES = 128 * 1024 * 1024
 ROW_NUMBER = "_esker_row"
 _NTH = "_esker_nth"
+_KEPT = "_esker_kept"
 _IN_TASK = (1 << 33) - 1
 """The part of an increasing id that counts within a task."""
 _SHORT = 2_000
@@ -207,7 +208,7 @@ def _stage_checked(loading: Loading, batch: Batch, checked: DataFrame, is_left_o
     """Stage the good rows. Bad ones are collected on the way if they are few, else read once more."""
     engine, rules = loading.engine, loading.rules
     rejects = loading.rejects(batch)
-    most = _most_collected(engine) // _tasks(engine, batch.bytes) if rejects else _EXAMPLES
+    most = _most_collected(engine, _tasks(engine, batch.bytes)) if rejects else _EXAMPLES
     # Counts only those that it is asked for: within a task, the how many-th bad row this is.
     nth = F.when(is_left_out, F.monotonically_increasing_id().bitwiseAND(F.lit(_IN_TASK)))
     rejected = F.struct(*rejected_row(checked.columns, F.col(ROW_NUMBER)))
@@ -217,11 +218,14 @@ def _stage_checked(loading: Loading, batch: Batch, checked: DataFrame, is_left_o
     counted = {
         "left out": F.count(F.when(is_left_out, 1)),
         "bad": F.count(BAD) if BAD in checked.columns else F.count(F.lit(None)),
-        "collected": F.collect_list(F.when((F.col(_NTH) < most) & is_short, rejected)),
+        "collected": F.collect_list(_KEPT),
     }
     if BAD in checked.columns:
         counted |= {f"rule {name}": count for name, count in rules.counts(rejecting=False).items()}
-    rows = seen.watch(checked.withColumn(_NTH, nth), counted)
+    # Nested, and before it is collected: what an aggregate is given is not compiled, and of two conditions
+    # both are looked at when the first is null.
+    kept = F.when(F.col(_NTH) < most, F.when(is_short, rejected))
+    rows = seen.watch(checked.withColumn(_NTH, nth).withColumn(_KEPT, kept), counted)
     # Bad rows are counted, then left out: a null in a required column would end the whole job.
     files = _stage_good(loading, batch, rows.where(~is_left_out))
     left_out = seen.number("left out")
@@ -259,9 +263,13 @@ def _examples(bad: DataFrame) -> list[str]:
     return list(dict.fromkeys((told[0], told[-1])))
 
 
-def _most_collected(engine: Engine) -> int:
-    """Return how many bad rows may come to the driver with the result of a job."""
-    return max(1, min(_MOST_COLLECTED, engine.heap // 16 // _SHORT))
+def _most_collected(engine: Engine, tasks: int) -> int:
+    """Return how many bad rows of a task may come to the driver with its result.
+
+    Some tasks have more than others: each may have three times its share.
+    """
+    most = min(_MOST_COLLECTED, engine.heap // 24 // _SHORT)
+    return max(1, 3 * most // tasks)
 
 
 def _tasks(engine: Engine, source_bytes: int) -> int:
