@@ -209,6 +209,10 @@ def test_a_window_that_fails_between_good_ones(make_folder: MakeFolder, feed: Fe
     assert "2026-01-01 12:15:00 to 12:30:00" in caught.value.reason
     assert caught.value.exit_status == 4
     assert set(contents(folder)) == expected.keys() - {"r3", "r4", "r5"}
+    [plan] = folder.open().plan()
+    assert [failure.message for failure in plan.failures] == [
+        "window 2026-01-01 12:15:00 to 12:30:00 could not be read"
+    ]
     lines = [(line.status, f"{line.since:%H:%M}", line.attempts) for line in folder.open().windows("sales")]
     assert lines[:3] == [("covered", "12:00", 0), ("failed", "12:15", 1), ("covered", "12:30", 0)]
     # Newer than what the gap holds, and loaded before it.

@@ -63,6 +63,8 @@ def _print(plan: PipelinePlan, *, is_applied: bool) -> None:
         say(f"  read: {piece.summary}, {size(piece.bytes)}; write: one batch")
     for difference in plan.differences:
         say(f"  {difference.between}: {difference}")
+    for failure in plan.failures:
+        say(f"  missing: {failure.message}: {failure.reason}")
     for note in plan.notes:
         say(f"  note: {note}")
     if plan.is_empty:

@@ -81,12 +81,17 @@ def fit(
     fitted: list[Expression] = []
     unfit: list[Expression] = []
     lacking: list[Expression] = []
+    # Columns that hold what was sent. What others were sent is carried beside them, to be told of bad rows.
+    as_sent: dict[str, str] = {}
     for column in columns:
         incoming = find(sent, column.name)
         if incoming is None:
             value = F.lit(None).cast(ddl(column.type))
         else:
-            value, reason = _fitted(F.col(quoted(incoming.name)), incoming.type, column.type, column.name)
+            given = F.col(quoted(incoming.name))
+            value, reason = _fitted(given, incoming.type, column.type, column.name)
+            if value is given:
+                as_sent[incoming.name] = column.name
             unfit += [reason] if reason is not None else []
         if column.required:
             missing = F.lit(f'column "{column.name}" is required and has no value')
@@ -104,7 +109,8 @@ def fit(
         "_esker_told2": F.coalesce(*lacking) if lacking else F.lit(None).cast("string"),
     }
     raw = [column for column in sent if not is_own(column.name)]
-    raw_columns = [F.col(quoted(c.name)).alias(f"{_RAW}{index}") for index, c in enumerate(raw)]
+    places = {c.name: as_sent.get(c.name, f"{_RAW}{index}") for index, c in enumerate(raw)}
+    raw_columns = [F.col(quoted(c.name)).alias(places[c.name]) for c in raw if c.name not in as_sent]
     record = F.col(beside.record) if find(sent, beside.record) else F.lit(None).cast("string")
     first = frame.select(
         *fitted,
@@ -129,7 +135,7 @@ def fit(
         "*", *(F.when(_always(), bit).alias(name) for bit, name in zip(bits, rules.columns, strict=True))
     )
     reasons = [F.coalesce(*told), *rules.reasons()]
-    sent_as = payload((c.name, F.col(f"{_RAW}{index}"), c.type) for index, c in enumerate(raw))
+    sent_as = payload((c.name, F.col(quoted(places[c.name])), c.type) for c in raw)
     why = F.struct(
         # Null where nothing is told: Arrow takes no struct that is null and has a field that never is.
         F.when(rules.is_rejected(), rules.names().cast("array<string>")).alias("rules"),

@@ -150,11 +150,12 @@ class RowRules:
     def names(self) -> Expression:
         """Return the names of the rules that a bad row breaks."""
         named = (
-            F.when(is_broken, F.lit(rule.name))
+            F.when(is_broken, F.lit(rule.name)).otherwise(F.lit(""))
             for rule, is_broken in zip(self.all, self._bits(), strict=True)
             if rule.rejects
         )
-        return F.array_compact(F.array(*named))
+        # Not array_compact: with a function on lists, Spark compiles nothing of what stands around it.
+        return F.array_remove(F.array(*named), "")
 
     def reasons(self) -> list[Expression]:
         """Return what is wrong with a row, in words, for each of the contract's rules; null for none."""
@@ -192,7 +193,7 @@ class RowRules:
     def _bits(self) -> Iterator[Expression]:
         for index, name in enumerate(self.columns):
             for bit in range(min(_BITS, len(self.all) - index * _BITS)):
-                yield F.col(name).bitwiseAND(F.lit(1 << bit).cast("bigint")) != 0
+                yield F.expr(f"({name} & {1 << bit}L) != 0")
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class PipelinePlan:
             "columns": {column.name: str(column.type) for column in self.columns},
             "differences": [difference.as_json() for difference in self.differences],
             "notes": list(self.notes),
+            "failures": [failure.as_json() for failure in self.failures],
             "error": self.error.as_json() if self.error is not None else None,
         }
 
