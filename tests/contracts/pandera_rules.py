@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pkgutil import resolve_name
 from typing import Any
 
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 import pandera.pandas as pa
 from pyspark.sql import DataFrame
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type
 
@@ -11,6 +12,7 @@ Path = tuple[str, ...]
 """The names that lead to a column or a field: `element` into a list, `value` into a map."""
 Added = tuple[tuple[Path, Column], ...]
 """Columns, each with the path of the struct that it belongs to."""
+_Change = Callable[[tuple[Column, ...]], tuple[Column, ...]]
 _WIDER = {"int": ("bigint",), "float": ("double",)}
 
 
@@ -73,8 +75,12 @@ def with_required(
     columns: tuple[Column, ...], paths: Iterable[Path], *, required: bool
 ) -> tuple[Column, ...]:
     """Return columns of which some, or fields inside, are required or no longer so."""
-    for path in paths:
-        columns = _changed(columns, path, lambda column: replace(column, required=required))
+
+    def change(fields: tuple[Column, ...], name: str) -> tuple[Column, ...]:
+        return tuple(replace(f, required=required) if f.name.lower() == name.lower() else f for f in fields)
+
+    for *above, name in paths:
+        columns = _in_struct(columns, tuple(above), partial(change, name=name))
     return columns
 
 
@@ -244,40 +250,18 @@ def _conflict(path: Path, table: Type, sent: Type) -> str:
 
 
 def _insert(columns: tuple[Column, ...], path: Path, column: Column) -> tuple[Column, ...]:
+    return _in_struct(columns, path, lambda fields: (*fields, column))
+
+
+def _in_struct(columns: tuple[Column, ...], path: Path, change: _Change) -> tuple[Column, ...]:
+    """Return columns with other fields in the struct at a path (`()` for the columns themselves)."""
     if not path:
-        return (*columns, column)
+        return change(columns)
     first, *rest = path
     return tuple(
-        Column(c.name, _insert_into(c.type, tuple(rest), column), c.required, c.doc)
-        if c.name.lower() == first.lower()
-        else c
+        replace(c, type=_in_type(c.type, tuple(rest), change)) if c.name.lower() == first.lower() else c
         for c in columns
     )
-
-
-def _changed(
-    columns: tuple[Column, ...], path: Path, change: Callable[[Column], Column]
-) -> tuple[Column, ...]:
-    first, *rest = path
-    return tuple(
-        c
-        if c.name.lower() != first.lower()
-        else replace(c, type=_changed_inside(c.type, tuple(rest), change))
-        if rest
-        else change(c)
-        for c in columns
-    )
-
-
-def _changed_inside(kind: Type, path: Path, change: Callable[[Column], Column]) -> Type:
-    match kind:
-        case Struct(fields):
-            return Struct(_changed(fields, path, change))
-        case Array(element):
-            return Array(_changed_inside(element, path[1:], change))
-        case Map(key, value):
-            return Map(key, _changed_inside(value, path[1:], change))
-    raise TypeError(f"{kind} has no fields")
 
 
 def _with_type(columns: tuple[Column, ...], path: Path, kind: Type) -> tuple[Column, ...]:
@@ -301,12 +285,12 @@ def _type_within(present: Type, path: Path, kind: Type) -> Type:
     raise TypeError(f"{present} has no fields")
 
 
-def _insert_into(kind: Type, path: Path, column: Column) -> Type:
+def _in_type(kind: Type, path: Path, change: _Change) -> Type:
     match kind:
         case Struct(fields):
-            return Struct(_insert(fields, path, column))
+            return Struct(_in_struct(fields, path, change))
         case Array(element):
-            return Array(_insert_into(element, path[1:], column))
+            return Array(_in_type(element, path[1:], change))
         case Map(key, value):
-            return Map(key, _insert_into(value, path[1:], column))
+            return Map(key, _in_type(value, path[1:], change))
     raise TypeError(f"{kind} has no fields")

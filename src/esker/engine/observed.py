@@ -43,7 +43,8 @@ class Observed:
         return DataFrame(session._jsparkSession.createDataFrame(shared, kind), session)
 
     def _row(self) -> Any:
-        return self._seen._jo.getRow()  # type: ignore[union-attr]
+        seen: Any = self._seen
+        return seen._jo.getRow()
 
     def _list(self, name: str) -> Any:
         row = self._row()

@@ -220,8 +220,8 @@ def _stage_checked(loading: Loading, batch: Batch, checked: DataFrame, is_left_o
         "bad": F.count(BAD) if BAD in checked.columns else F.count(F.lit(None)),
         "collected": F.collect_list(_KEPT),
     }
-    if BAD in checked.columns:
-        counted |= {f"rule {name}": count for name, count in rules.counts(rejecting=False).items()}
+    warning = rules.counts(rejecting=False) if BAD in checked.columns else {}
+    counted |= {f"rule {name}": count for name, count in warning.items()}
     # Nested, and before it is collected: what an aggregate is given is not compiled, and of two conditions
     # both are looked at when the first is null.
     kept = F.when(F.col(_NTH) < most, F.when(is_short, rejected))
@@ -235,13 +235,12 @@ def _stage_checked(loading: Loading, batch: Batch, checked: DataFrame, is_left_o
         discard(engine, files)
         raise BadRows(loading.name, seen.number("bad"), read, _examples(seen.rows("collected")))
     broken = {rule.name: 0 for rule in rules.all} if BAD in checked.columns else {}
-    broken |= {name: seen.number(f"rule {name}") for name in rules.counts(rejecting=False) if name in broken}
+    broken |= {name: seen.number(f"rule {name}") for name in warning}
     if not left_out:
         return Staged(files, Tally(read, 0, broken))
     is_whole = seen.length("collected") == left_out
-    found = seen.rows("collected") if is_whole else None
-    if found is None:
-        found = rejected_rows(checked.where(is_left_out), F.col(ROW_NUMBER))
+    again = rejected_rows(checked.where(is_left_out), F.col(ROW_NUMBER))
+    found = seen.rows("collected") if is_whole else again
     with explained("cannot read the rows", engine.log, reads_source=True):
         counts = rule_counts(found)
     broken |= {name: counts[name] for name in broken if name in counts}

@@ -15,7 +15,7 @@ from esker.ledger.holds import find_hold
 from esker.ledger.remembered import recall
 from esker.ledger.state import State
 from esker.pipeline.tables import table_of
-from esker.sources.windows import Coverage, Window
+from esker.sources.windows import Coverage, Window, newest_end
 
 WindowStatus = Literal["covered", "missing", "failed", "given up", "held"]
 
@@ -57,8 +57,7 @@ def list_windows(engine: Engine, state: State, name: str) -> list[WindowLine]:
     covered = Coverage.from_json(recall(state, project.state_key, name, entry))
     hold = find_hold(state, project.state_key, name)
     held = Coverage.from_json(hold.position) if hold is not None and hold.is_of(entry) else Coverage()
-    every = int(settings.every.total_seconds())
-    latest = int((datetime.now(UTC) - settings.lag).timestamp()) // every * every
+    latest = newest_end(settings, datetime.now(UTC))
     failed = failed_windows(state, project.state_key, name)
     starts = [int(settings.start.timestamp())] if settings.start is not None else []
     starts += [window.start for window in covered.intervals] + [each.start for each in failed]

@@ -33,7 +33,7 @@ from esker.project.types import Column, columns_from_json
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 from esker.sources.spool import Spool
-from esker.sources.windows import Coverage, Window, cut, due_windows, told
+from esker.sources.windows import Coverage, Window, cut, due_windows, newest_end, seconds_of, told
 
 _PEEKED = 20
 """Windows that are looked into for a person."""
@@ -181,8 +181,7 @@ class WindowedReader(Reader):
 
     def newest(self) -> Slice | None:
         """Return the rows of the newest window that has any, among a few."""
-        every = int(self._settings.every.total_seconds())
-        latest = self._latest()
+        every, latest = seconds_of(self._settings), self._latest()
         first = max(int(self._start().timestamp()), latest - _PEEKED * every)
         for window in reversed(list(cut(Window(first, latest), every))):
             piece = Slice(None, None, new_run_id(), 0, told([window]), _Step((window,), has_more=False))
@@ -242,14 +241,12 @@ class WindowedReader(Reader):
         start = int((span.since or self._start()).timestamp())
         end = min(int(span.until.timestamp()), self._latest()) if span.until else self._latest()
         for gap in Coverage.of([*self._empty, *self._done]).gaps(start, end):
-            for window in cut(gap, int(self._settings.every.total_seconds())):
+            for window in cut(gap, seconds_of(self._settings)):
                 if window not in self._failed:
                     yield window
 
     def _latest(self) -> int:
-        """Return where the newest window ends that is due."""
-        every = int(self._settings.every.total_seconds())
-        return int((self._clock() - self._settings.lag).timestamp()) // every * every
+        return newest_end(self._settings, self._clock())
 
     def _given_up(self) -> set[Window]:
         """Return the windows that have failed too often."""

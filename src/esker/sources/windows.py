@@ -102,10 +102,19 @@ def due_windows(
 
     None ends later than now less the lag. Between gaps they are cut at multiples of their length.
     """
-    every = int(settings.every.total_seconds())
-    latest = int((now - settings.lag).timestamp()) // every * every
-    for gap in coverage.gaps(int(start.timestamp()), latest):
-        yield from cut(gap, every)
+    for gap in coverage.gaps(int(start.timestamp()), newest_end(settings, now)):
+        yield from cut(gap, seconds_of(settings))
+
+
+def newest_end(settings: WindowSettings, now: datetime) -> int:
+    """Return where the newest window ends that is due."""
+    every = seconds_of(settings)
+    return int((now - settings.lag).timestamp()) // every * every
+
+
+def seconds_of(settings: WindowSettings) -> int:
+    """Return how long a window is."""
+    return int(settings.every.total_seconds())
 
 
 def cut(span: Window, every: int) -> Iterator[Window]:
