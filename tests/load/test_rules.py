@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from esker.errors import BadRows, ColumnsFrozen, Held, RulesBroken, TypeConflict
@@ -142,6 +145,67 @@ def test_rows_that_are_handed_over(make_folder: MakeFolder) -> None:
         assert (result.rows.inserted, result.rows.quarantined) == (1, 1)
         [(payload,)] = folder.rows(f"shop.{lane}__quarantine", "payload")
         assert json.loads(payload) == {"id": "2", "amount": "-1.00", "country": "DE"}
+
+
+def test_bad_rows_are_told_as_they_were_sent(make_folder: MakeFolder) -> None:
+    """Values of every kind, also a day that the Julian calendar has not, on their way to the quarantine."""
+    text = contract(
+        """
+        - {name: id, logicalType: integer, logicalTypeOptions: {minimum: 1}}
+        - {name: day, logicalType: date}
+        - {name: at, logicalType: timestamp}
+        - {name: price, logicalType: number, physicalType: "decimal(38,18)"}
+        - {name: raw, logicalType: string, physicalType: binary}
+        - {name: ratio, logicalType: number, physicalType: double}
+        - name: tags
+          logicalType: array
+          items: {name: tag, logicalType: date}
+        """
+    )
+    folder = project(make_folder, text, path="landing/*.parquet", format="parquet")
+    days = [date(1582, 10, 10), date(1, 1, 1), date(2026, 11, 3)]
+    rows = pa.table(
+        {
+            "id": pa.array([-1, -2, 3]),
+            "day": pa.array(days, pa.date32()),
+            "at": pa.array(
+                [
+                    datetime(1582, 10, 12, 1, 2, 3, 456789, UTC),
+                    datetime(1, 1, 1, tzinfo=UTC),
+                    datetime(2026, 1, 1, tzinfo=UTC),
+                ]
+            ),
+            "price": pa.array([Decimal("1.000000000000000001"), None, Decimal(1)], pa.decimal128(38, 18)),
+            "raw": pa.array([b"\x00\xff", b"", None]),
+            "ratio": pa.array([0.1, float("nan"), 1.0]),
+            "tags": pa.array([[days[0], None], None, []], pa.list_(pa.date32())),
+        }
+    )
+    (folder.path / "landing").mkdir(exist_ok=True)
+    pq.write_table(rows, folder.path / "landing" / "a.parquet")
+    result = folder.run()
+    assert (result.rows.inserted, result.rows.quarantined) == (1, 2)
+    payloads = [json.loads(payload) for (payload,) in folder.rows("shop.sales__quarantine", "payload")]
+    assert sorted(payloads, key=lambda row: int(row["id"])) == [
+        {
+            "id": "-2",
+            "day": "0001-01-01",
+            "at": "0001-01-01 00:00:00",
+            "price": None,
+            "raw": "",
+            "ratio": "NaN",
+            "tags": None,
+        },
+        {
+            "id": "-1",
+            "day": "1582-10-10",
+            "at": "1582-10-12 01:02:03.456789",
+            "price": "1.000000000000000001",
+            "raw": "AP8=",
+            "ratio": "0.1",
+            "tags": ["1582-10-10", None],
+        },
+    ]
 
 
 def test_a_record_that_cannot_be_parsed(make_folder: MakeFolder) -> None:

@@ -7,7 +7,7 @@ the column BAD.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import Column as Expression
@@ -38,6 +38,7 @@ BAD = "_esker_bad"
 """Column of a fitted frame, null for a good row: `rules` that it breaks, `reason` in words, and `payload`,
 the row as the source sent it."""
 _RAW = "_esker_raw"
+_MALFORMED, _UNFIT, _LACKING = "_esker_malformed_why", "_esker_unfit_why", "_esker_lacking_why"
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 
@@ -64,6 +65,36 @@ class Beside:
     """That record."""
 
 
+@dataclass(frozen=True)
+class Checked:
+    """Rows that have been looked at. What is wrong is put into words later, where it is asked for."""
+
+    rows: DataFrame
+    """The wanted columns and those to keep; where a row can be bad also the bits of the rules, and what
+    `told` needs."""
+    names: tuple[str, ...]
+    rules: RowRules
+    told_by: Callable[[], tuple[Expression, Expression]] | None
+    """Builds reason and payload of a bad row, which is work; None where no row can be bad."""
+
+    @property
+    def can_be_bad(self) -> bool:
+        return self.told_by is not None
+
+    def told(self, rows: DataFrame) -> DataFrame:
+        """Return some of `rows` with BAD, and without what is needed only to tell."""
+        if self.told_by is None:
+            return rows
+        reason, payload = self.told_by()
+        why = F.struct(
+            # Null where nothing is told: Arrow takes no struct that is null and has a field that never is.
+            F.when(self.rules.is_rejected(), self.rules.names().cast("array<string>")).alias("rules"),
+            reason.alias("reason"),
+            payload.alias("payload"),
+        )
+        return rows.select(*self.names, *self.rules.columns, F.when(self.rules.is_rejected(), why).alias(BAD))
+
+
 def fit(
     frame: DataFrame,
     columns: tuple[Column, ...],
@@ -76,6 +107,19 @@ def fit(
 
     Columns of `arrival`, which tell what row came first, and of `keep` are carried along.
     """
+    checked = check(frame, columns, rules, beside, arrival, keep)
+    return checked.told(checked.rows)
+
+
+def check(
+    frame: DataFrame,
+    columns: tuple[Column, ...],
+    rules: RowRules,
+    beside: Beside,
+    arrival: tuple[str, ...],
+    keep: tuple[str, ...] = (),
+) -> Checked:
+    """Fit rows as `fit` does, and leave it to the caller of which bad rows to be told."""
     keep = (*keep, *arrival)
     sent = columns_from_json(frame.schema.jsonValue())
     fitted: list[Expression] = []
@@ -97,16 +141,17 @@ def fit(
             missing = F.lit(f'column "{column.name}" is required and has no value')
             lacking.append(F.when(value.isNull(), missing))
         fitted.append(value.alias(column.name))
+    names = (*(quoted(column.name) for column in columns), *keep)
     inside = [_lacking(F.col(quoted(column.name)), column.type, column.name) for column in columns]
     inner = [reason for reason in inside if reason is not None]
     is_parsed = find(sent, beside.malformed) is not None
     if not (unfit or lacking or inner or is_parsed) and rules.is_empty:
-        return frame.select(*fitted, *keep)
+        return Checked(frame.select(*fitted, *keep), names, rules, None)
     malformed = F.col(beside.malformed) if is_parsed else F.lit(None).cast("string")
     told = {
-        "_esker_told0": malformed,
-        "_esker_told1": F.coalesce(*unfit) if unfit else F.lit(None).cast("string"),
-        "_esker_told2": F.coalesce(*lacking) if lacking else F.lit(None).cast("string"),
+        _MALFORMED: malformed,
+        _UNFIT: F.coalesce(*unfit) if unfit else F.lit(None).cast("string"),
+        _LACKING: F.coalesce(*lacking) if lacking else F.lit(None).cast("string"),
     }
     raw = [column for column in sent if not is_own(column.name)]
     places = {c.name: as_sent.get(c.name, f"{_RAW}{index}") for index, c in enumerate(raw)}
@@ -121,29 +166,31 @@ def fit(
     )
     if inner:
         # On values that are fitted already: looked for while they are, each depth would double the work.
-        first = first.withColumn("_esker_told2", F.coalesce("_esker_told2", *inner))
+        first = first.withColumn(_LACKING, F.coalesce(_LACKING, *inner))
     if rules.related:
         # Only rows that are good otherwise stand in each other's way.
         first = first.withColumn(GOOD, rules.is_good([F.col(name).isNull() for name in told]))
     for related in rules.related:
         first = related.mark(first, arrival)
     # A record that cannot be parsed, or a value that cannot be read, is lacking too: that is no news.
-    is_malformed, is_unfit, is_lacking = (F.col(name).isNotNull() for name in told)
-    bits = rules.broken([is_malformed, is_unfit & ~is_malformed, is_lacking & ~is_malformed & ~is_unfit])
+    bits = rules.broken(
+        [
+            f"{_MALFORMED} IS NOT NULL",
+            f"{_MALFORMED} IS NULL AND {_UNFIT} IS NOT NULL",
+            f"coalesce({_MALFORMED}, {_UNFIT}) IS NULL AND {_LACKING} IS NOT NULL",
+        ]
+    )
     # Looked at by filters and counts, and computed once.
     second = first.select(
         "*", *(F.when(_always(), bit).alias(name) for bit, name in zip(bits, rules.columns, strict=True))
     )
-    reasons = [F.coalesce(*told), *rules.reasons()]
-    sent_as = payload((c.name, F.col(quoted(places[c.name])), c.type) for c in raw)
-    why = F.struct(
-        # Null where nothing is told: Arrow takes no struct that is null and has a field that never is.
-        F.when(rules.is_rejected(), rules.names().cast("array<string>")).alias("rules"),
-        F.nullif(F.concat_ws("; ", *reasons), F.lit("")).alias("reason"),
-        F.coalesce(F.col(_RAW), sent_as).alias("payload"),
-    )
-    names = [quoted(column.name) for column in columns]
-    return second.select(*names, *keep, *rules.columns, F.when(rules.is_rejected(), why).alias(BAD))
+
+    def told_by() -> tuple[Expression, Expression]:
+        reasons = F.concat_ws("; ", F.coalesce(*told), *rules.reasons())
+        sent_as = payload((c.name, F.col(quoted(places[c.name])), c.type) for c in raw)
+        return F.nullif(reasons, F.lit("")), F.coalesce(F.col(_RAW), sent_as)
+
+    return Checked(second, names, rules, told_by)
 
 
 def payload(values: Iterable[tuple[str, Expression, Type]], *, nulls: bool = True) -> Expression:

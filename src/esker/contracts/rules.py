@@ -7,6 +7,7 @@ is only put together for rows that are bad.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -124,18 +125,16 @@ class RowRules:
                 good = good & ~_is_broken(rule)
         return good
 
-    def broken(self, built_in: Sequence[Expression]) -> list[Expression]:
-        """Return the columns with the bits; `built_in` tells which of the built-in checks a row breaks."""
-        tests = [*built_in, *(_is_broken(rule) for rule in self.conditions)]
-        tests += [F.coalesce(F.col(related.flag), F.lit(False)) for related in self.related]
+    def broken(self, built_in: Sequence[str]) -> list[Expression]:
+        """Return the columns with the bits; `built_in` are SQL for the built-in checks that a row breaks."""
+        tests = [*built_in, *(broken_sql(rule.condition) for rule in self.conditions)]
+        tests += [f"coalesce({related.flag}, false)" for related in self.related]
         found = []
         for index, name in enumerate(self.columns):
-            bits = F.lit(0).cast("bigint")
-            for bit, test in enumerate(tests[index * _BITS : (index + 1) * _BITS]):
-                bits = bits.bitwiseOR(
-                    F.when(test, F.lit(1 << bit).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
-                )
-            found.append(bits.alias(name))
+            part = tests[index * _BITS : (index + 1) * _BITS]
+            # One text for all: each expression that is built from here is a few calls into Java.
+            bits = (f"CASE WHEN {test} THEN {1 << bit}L ELSE 0L END" for bit, test in enumerate(part))
+            found.append(F.expr(" | ".join(bits)).alias(name))
         return found
 
     def is_rejected(self) -> Expression:
@@ -168,27 +167,31 @@ class RowRules:
             if rule.rejects
         ]
 
-    def counts(self, *, rejecting: bool = True) -> dict[str, Expression]:
+    def counts(self, *, rejecting: bool | None = None) -> dict[str, Expression]:
         """Return for each rule an aggregate that counts the rows which break it.
 
-        Without `rejecting` only for those whose rows are loaded all the same.
+        With `rejecting`, only for those that send rows to the quarantine, or only for those that do not.
         """
         return {
             rule.name: F.count(F.when(is_broken, 1))
             for rule, is_broken in zip(self.all, self._bits(), strict=True)
-            if rejecting or not rule.rejects
+            if rejecting is None or rule.rejects == rejecting
         }
 
-    def tally(self, bits: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
-        """Count the rows that break each rule, given the bits of all rows."""
-        counted = dict.fromkeys((rule.name for rule in self.all), 0)
+    def tally(
+        self, bits: Mapping[str, Sequence[int | None]], *, rejecting: bool | None = None
+    ) -> dict[str, int]:
+        """Count the rows that break each rule, or those of `counts`, given the bits of all rows."""
+        rules = self.all
+        counted = dict.fromkeys((rule.name for rule in rules), 0)
         for index, name in enumerate(self.columns):
-            for value in bits[name]:
-                while value:
-                    low = value & -value
-                    counted[self.all[index * _BITS + low.bit_length() - 1].name] += 1
-                    value ^= low  # noqa: PLW2901
-        return counted
+            for value, times in Counter(bits[name]).items():
+                left = value or 0
+                while left:
+                    low = left & -left
+                    counted[rules[index * _BITS + low.bit_length() - 1].name] += times
+                    left ^= low
+        return {r.name: counted[r.name] for r in rules if rejecting is None or r.rejects == rejecting}
 
     def _bits(self) -> Iterator[Expression]:
         for index, name in enumerate(self.columns):

@@ -167,6 +167,8 @@ class Engine:
         # Text that is no number is found and reported by the checks, row by row.
         conf.set("spark.sql.ansi.enabled", "true")
         conf.set("spark.sql.caseSensitive", "false")
+        # Rows that come to Java's side of the driver: its older classes lack ten days of 1582.
+        conf.set("spark.sql.datetime.java8API.enabled", "true")
         # Spark 4 knows seven character sets unless told to ask Java; windows-1252 is none of them.
         conf.set("spark.sql.legacy.javaCharsets", "true")
         conf.set(f"spark.sql.catalog.{STAGING_CATALOG}", "org.apache.iceberg.spark.SparkRewriteTableCatalog")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 
 import duckdb
 import pyarrow as pa
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
-from esker.contracts.check import BAD, fit
+from esker.contracts.check import Checked, check
 from esker.contracts.rules import RowRules, Tally
 from esker.engine.failures import explained
 from esker.engine.iceberg.stage import StagedFiles, discard, stage
@@ -36,9 +36,7 @@ from esker.load.memory import Memory
 from esker.load.publish import Change, Commit, Made
 from esker.load.rejected import (
     SIDE_COLUMNS,
-    rejected_row,
-    rejected_rows,
-    rule_counts,
+    told_rows,
     told_with_origin,
     with_resolved,
 )
@@ -57,6 +55,7 @@ _IN_TASK = (1 << 33) - 1
 _SHORT = 2_000
 """Bytes of a bad row that may come to the driver with others."""
 _MOST_COLLECTED = 200_000
+_WORTH_A_TASK = 25_000
 _EXAMPLES = 2
 
 
@@ -106,14 +105,14 @@ class Loading:
     pipeline: Pipeline
     table: TableId
     run: str
+    kept: KeptFrames
+    """Rows that are kept while a batch is loaded."""
     log: ChangeLog | None = None
     quarantine: Callable[[], Quarantine] | None = None
     """Opens the quarantine, and makes it when there is none."""
     memory: Memory | None = None
     rules: RowRules = field(default_factory=RowRules)
     """What the rows are checked by."""
-    kept: KeptFrames | None = None
-    """Rows that the rules keep while a batch is loaded."""
     span: Span | None = None
     """What of the source is loaded again; None in a normal run."""
     resolved: DataFrame | None = None
@@ -196,55 +195,86 @@ def stage_rows(loading: Loading, batch: Batch) -> Staged:
     frame = batch.frame()
     keep = tuple(name for name in (UNKNOWN, ORIGIN) if name in frame.columns)
     numbered = frame.withColumn(ROW_NUMBER, F.monotonically_increasing_id())
-    checked = forgiven(fit(numbered, batch.columns, loading.rules, SIDE_COLUMNS, (ROW_NUMBER,), keep))
-    tests = [F.col(name).isNotNull() for name in (BAD, UNKNOWN) if name in checked.columns]
-    if not tests:
-        files = _stage_good(loading, batch, checked)
+    checked = check(numbered, batch.columns, loading.rules, SIDE_COLUMNS, (ROW_NUMBER,), keep)
+    checked = replace(checked, rows=forgiven(checked.rows))
+    if not checked.can_be_bad and UNKNOWN not in keep:
+        files = _stage_good(loading, batch, checked.rows)
         return Staged(files, Tally(files.rows))
-    return _stage_checked(loading, batch, checked, reduce(or_, tests))
+    return _stage_checked(loading, batch, checked)
 
 
-def _stage_checked(loading: Loading, batch: Batch, checked: DataFrame, is_left_out: Expression) -> Staged:
+def _stage_checked(loading: Loading, batch: Batch, checked: Checked) -> Staged:
     """Stage the good rows. Bad ones are collected on the way if they are few, else read once more."""
     engine, rules = loading.engine, loading.rules
+    bits = rules.columns if checked.can_be_bad else ()
+    is_bad = rules.is_rejected() if checked.can_be_bad else F.lit(False)
+    is_left_out = is_bad | F.col(UNKNOWN).isNotNull() if UNKNOWN in checked.rows.columns else is_bad
     rejects = loading.rejects(batch)
     most = _most_collected(engine, _tasks(engine, batch.bytes)) if rejects else _EXAMPLES
     # Counts only those that it is asked for: within a task, the how many-th bad row this is.
     nth = F.when(is_left_out, F.monotonically_increasing_id().bitwiseAND(F.lit(_IN_TASK)))
-    rejected = F.struct(*rejected_row(checked.columns, F.col(ROW_NUMBER)))
-    size = F.octet_length(rejected.getField("payload")) + F.octet_length(rejected.getField("reason"))
-    is_short = F.coalesce(size, F.lit(0)) <= _SHORT if rejects else F.lit(True)
+    is_short = _size(checked.rows) <= _SHORT if rejects else F.lit(True)
     seen = Observed(engine)
     counted = {
-        "left out": F.count(F.when(is_left_out, 1)),
-        "bad": F.count(BAD) if BAD in checked.columns else F.count(F.lit(None)),
+        "left out": F.count(_NTH),
+        "bad": F.count(F.when(is_bad, 1)),
         "collected": F.collect_list(_KEPT),
+        **{name: F.collect_list(f"{name}_kept") for name in bits},
     }
-    warning = rules.counts(rejecting=False) if BAD in checked.columns else {}
+    warning = rules.counts(rejecting=False) if checked.can_be_bad else {}
     counted |= {f"rule {name}": count for name, count in warning.items()}
-    # Nested, and before it is collected: what an aggregate is given is not compiled, and of two conditions
-    # both are looked at when the first is null.
-    kept = F.when(F.col(_NTH) < most, F.when(is_short, rejected))
-    rows = seen.watch(checked.withColumn(_NTH, nth).withColumn(_KEPT, kept), counted)
+    # As it is, and put into words when it is here: Java compiles the less of a method the more there is of
+    # it. Nested: of two conditions both are looked at when the first is null.
+    row = F.struct(*(quoted(name) for name in checked.rows.columns))
+    kept = F.when(F.col(_NTH) < most, F.when(is_short, row))
+    numbered = checked.rows.withColumn(_NTH, nth)
+    # Whatever is observed is copied: no column more than is needed.
+    names = [quoted(column.name) for column in batch.columns]
+    narrow = numbered.select(*names, *bits, _NTH, kept.alias(_KEPT))
+    kept_bits = {f"{name}_kept": F.when(F.col(_KEPT).isNotNull(), F.col(name)) for name in bits}
+    rows = seen.watch(narrow.withColumns(kept_bits), counted)
     # Bad rows are counted, then left out: a null in a required column would end the whole job.
-    files = _stage_good(loading, batch, rows.where(~is_left_out))
+    files = _stage_good(loading, batch, rows.where(F.col(_NTH).isNull()))
     left_out = seen.number("left out")
     # The files tell how many rows there are; a count made on the way may count a repeated task twice.
     read = files.rows + left_out
     if seen.number("bad") and not rejects:
         discard(engine, files)
-        raise BadRows(loading.name, seen.number("bad"), read, _examples(seen.rows("collected")))
-    broken = {rule.name: 0 for rule in rules.all} if BAD in checked.columns else {}
+        examples = _examples(_told(checked, seen.rows("collected")))
+        raise BadRows(loading.name, seen.number("bad"), read, examples)
+    broken = {rule.name: 0 for rule in rules.all} if checked.can_be_bad else {}
     broken |= {name: seen.number(f"rule {name}") for name in warning}
     if not left_out:
         return Staged(files, Tally(read, 0, broken))
-    is_whole = seen.length("collected") == left_out
-    again = rejected_rows(checked.where(is_left_out), F.col(ROW_NUMBER))
-    found = seen.rows("collected") if is_whole else again
-    with explained("cannot read the rows", engine.log, reads_source=True):
-        counts = rule_counts(found)
-    broken |= {name: counts[name] for name in broken if name in counts}
-    return Staged(files, Tally(read, left_out, broken), found, reads_again=not is_whole)
+    if seen.length("collected") == left_out:
+        broken |= rules.tally({name: seen.numbers(name) for name in bits}, rejecting=True) if bits else {}
+        return Staged(files, Tally(read, left_out, broken), _told(checked, seen.rows("collected")))
+    again = checked.rows.where(is_left_out)
+    if bits:
+        counts = [count.alias(name) for name, count in rules.counts(rejecting=True).items()]
+        with explained("cannot read the rows", engine.log, reads_source=True):
+            broken |= again.agg(*counts).collect()[0].asDict()
+    # As a step of its own: coalesce would let few tasks look for them.
+    told = _told(checked, again).repartition(max(1, left_out // _WORTH_A_TASK))
+    return Staged(files, Tally(read, left_out, broken), told, reads_again=True)
+
+
+def _told(checked: Checked, rows: DataFrame) -> DataFrame:
+    """Return bad rows as the quarantine keeps them."""
+    return told_rows(forgiven(checked.told(rows)), F.col(ROW_NUMBER))
+
+
+def _size(rows: DataFrame) -> Expression:
+    """Return about how many bytes a row has beside its numbers."""
+    found = F.lit(0)
+    for column in rows.schema.fields:
+        value = F.col(quoted(column.name))
+        match column.dataType:
+            case StringType() | BinaryType():
+                found = found + F.coalesce(F.octet_length(value), F.lit(0))
+            case StructType() | ArrayType() | MapType():
+                found = found + F.coalesce(F.octet_length(value.cast("string")), F.lit(0))
+    return found
 
 
 def _stage_good(loading: Loading, batch: Batch, rows: DataFrame) -> StagedFiles:

@@ -96,8 +96,7 @@ class Loader:
         try:
             return self._load(batch, piece, planned, approved)
         finally:
-            if self.loading.kept is not None:
-                self.loading.kept.let_go()
+            self.loading.kept.let_go()
 
     def _load(self, batch: Batch, piece: Slice, planned: LedgerEntry | None, approved: Approved) -> Loaded:
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -30,11 +28,9 @@ def told_with_origin(reason: Expression, origin: Expression) -> Expression:
     return F.when(reason.isNotNull(), F.coalesce(F.concat(name, F.lit(": "), reason), reason))
 
 
-def rejected_row(names: Sequence[str], number: Expression) -> list[Expression]:
-    """Return the columns of a bad row as the quarantine keeps it. `number` tells its place in its batch.
-
-    `names` are those of the frame that the row stands in.
-    """
+def told_rows(rows: DataFrame, number: Expression) -> DataFrame:
+    """Return bad rows as the quarantine keeps them. `number` tells their place in their batch."""
+    names = rows.columns
     nothing = F.lit(None).cast("string")
     rules, reason, payload = F.array().cast("array<string>"), nothing, nothing
     if BAD in names:
@@ -44,22 +40,10 @@ def rejected_row(names: Sequence[str], number: Expression) -> list[Expression]:
         rules = F.when(unknown.isNotNull(), F.array(F.lit(NEW_COLUMN))).otherwise(rules)
         reason = F.coalesce(unknown.getField("reason"), reason)
         payload = F.coalesce(unknown.getField("payload"), payload)
-    return [
+    return rows.select(
         number.alias("row"),
         (F.col(ORIGIN) if ORIGIN in names else nothing).alias("origin"),
         rules.alias("rules"),
         reason.alias("reason"),
         payload.alias("payload"),
-    ]
-
-
-def rejected_rows(rows: DataFrame, number: Expression) -> DataFrame:
-    """Return bad rows as the quarantine keeps them."""
-    # As a step of its own: coalesce(1) would let one task alone look for them.
-    return rows.select(*rejected_row(rows.columns, number)).repartition(1)
-
-
-def rule_counts(rejected: DataFrame) -> dict[str, int]:
-    """Return how many of these rows break each rule that they were rejected for."""
-    counted = rejected.select(F.explode("rules").alias("rule")).groupBy("rule").count().collect()
-    return {row["rule"]: row["count"] for row in counted}
+    )

@@ -38,14 +38,12 @@ def with_unknown(frame: DataFrame, paths: Sequence[Path]) -> DataFrame:
 
 def forgiven(fitted: DataFrame) -> DataFrame:
     """Return fitted rows; what is wrong with one that is left out anyway does not count."""
-    if UNKNOWN not in fitted.columns or BAD not in fitted.columns:
+    if UNKNOWN not in fitted.columns:
         return fitted
     is_known = F.col(UNKNOWN).isNull()
     bits = [name for name in fitted.columns if name.startswith(BROKEN)]
-    return fitted.withColumns(
-        {BAD: F.when(is_known, F.col(BAD))}
-        | {name: F.when(is_known, F.col(name)).otherwise(0) for name in bits}
-    )
+    told = {BAD: F.when(is_known, F.col(BAD))} if BAD in fitted.columns else {}
+    return fitted.withColumns(told | {name: F.when(is_known, F.col(name)).otherwise(0) for name in bits})
 
 
 def _carries(frame: DataFrame, path: Path) -> Expression:

@@ -39,7 +39,7 @@ from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winne
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.places import positions
 from esker.load.publish import Change, Made
-from esker.load.rejected import rejected_rows, told_with_origin
+from esker.load.rejected import told_rows, told_with_origin
 from esker.load.row_hash import spark_hash
 from esker.load.unknown import UNKNOWN
 from esker.project.layout import SortField
@@ -425,7 +425,8 @@ class LargeBatch(Change):
         row = payload((c.name, F.col(quoted(c.name)), c.type) for c in self.fields)
         keyless = F.struct(F.array(rule).alias("rules"), reason.alias("reason"), row.alias("payload"))
         rows = self.rejected_rows.withColumn(BAD, F.coalesce(F.col(BAD), keyless))
-        return rejected_rows(rows, F.col(SEQUENCE))
+        # As a step of its own: coalesce(1) would let one task alone look for them.
+        return told_rows(rows, F.col(SEQUENCE)).repartition(1)
 
     def _sql(self, text: str, **frames: Any) -> DataFrame:
         return self.engine.spark.sql(text, None, **frames)

@@ -11,7 +11,8 @@ from esker.project.document import KeyPath
 from esker.project.types import literal
 
 _FORMATS = {
-    "email": r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
+    # Written so that Java neither goes back nor asks what a space is: that took twice as long.
+    "email": r"^[^@ \t-\r]++@[^@ \t-\r.]++\.[^@ \t-\r]+$",
     "uuid": r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
     "uri": r"^[A-Za-z][A-Za-z0-9+.-]*:\S+$",
     "hostname": r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$",
