@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from esker.functions import reached, source
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 
 __version__: str
 
-__all__ = ["__version__", "open"]
+__all__ = ["__version__", "open", "reached", "source"]
 
 
 def open(folder: str | Path = ".", env: str | None = None) -> OpenProject:

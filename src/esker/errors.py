@@ -838,6 +838,32 @@ class NoBeginning(SourceError):
         )
 
 
+class FunctionNotFound(SourceError):
+    """The function that a source names cannot be had."""
+
+    code = "ESK-SOURCE-020"
+    exit_status = 2
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(
+            f'there is no source function "{function}"',
+            reason=why,
+            remedy="Name a function that is marked with @esker.source: function: sources/orders.py:orders",
+        )
+
+
+class FunctionFailed(SourceError):
+    """A source function raised an error, or gave what cannot be loaded."""
+
+    code = "ESK-SOURCE-021"
+    exit_status = 1
+
+    def __init__(
+        self, function: str, why: str, remedy: str = "Correct the function. The next run begins where it was."
+    ) -> None:
+        super().__init__(f'source function "{function}" failed', reason=why, remedy=remedy)
+
+
 # --- contracts: exit status 3 --------------------------------------------------------------------
 
 

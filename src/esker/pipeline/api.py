@@ -32,6 +32,7 @@ from esker.pipeline.peek import Peeked, peek
 from esker.pipeline.plan import PipelinePlan, apply_changes, compare_and_plan, open_reader
 from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
+from esker.pipeline.read import read_source
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
@@ -189,6 +190,14 @@ class OpenProject:
         """Return some rows of a pipeline's source; nothing is loaded."""
         self.project.pipeline(pipeline)
         return peek(self.engine, pipeline, limit)
+
+    def read(self, pipeline: str, limit: int | None = None) -> pa.Table:
+        """Return what a pipeline's source holds now, loaded or not, as Arrow; nothing is loaded.
+
+        Raises BadRows for records that cannot be read, and PartsMissing when some could not be had.
+        """
+        self.project.pipeline(pipeline)
+        return read_source(self.engine, pipeline, limit)
 
     def infer_contract(self, pipeline: str, file: str | None = None, *, overwrite: bool = False) -> Inferred:
         """Look at a pipeline's source and write a contract for it. Raises ContractExists or NoColumns."""

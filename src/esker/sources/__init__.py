@@ -9,6 +9,7 @@ from esker.sources.span import Span
 _READERS = {
     "files": "esker.sources.files.reader:FilesReader",
     "oai_pmh": "esker.sources.oai_pmh:OaiPmhReader",
+    "python": "esker.sources.python:PythonReader",
 }
 """Where each kind is read. Imported when it is used: what a kind needs need not be installed for others."""
 

@@ -19,6 +19,7 @@ from esker.errors import UnsuitableData
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.types import Column, Plain, columns_as_json, columns_from_json
+from esker.sources.exact import exactly
 from esker.sources.source import Reader, Sent, Slice, Weight
 
 _IN_MEMORY = 256 * 2**20
@@ -53,7 +54,7 @@ class HandedOver(Reader):
             case pa.RecordBatch():
                 rows = pa.Table.from_batches([data])
             case _:
-                return cls(engine, _table(data), None, is_loose=True)
+                return cls(engine, table_of_rows(data), None, is_loose=True)
         return cls(engine, rows, None)
 
     def close(self) -> None:
@@ -111,7 +112,8 @@ class HandedOver(Reader):
         return Weight()
 
 
-def _table(data: Iterable[Mapping[str, Any]]) -> pa.Table:
+def table_of_rows(data: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return dictionaries as a table, or raise UnsuitableData."""
     try:
         rows = [dict(row) for row in data]
         # Every row is looked at: a column that only the last row has would be lost otherwise.
@@ -124,12 +126,8 @@ def _table(data: Iterable[Mapping[str, Any]]) -> pa.Table:
 def _converted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
     """Return rows as a table's types where no value is changed by that, or raise UnsuitableData."""
     kinds = {field.name.lower(): field.type for field in wanted}
-    columns = []
-    for name in rows.column_names:
-        column = rows.column(name)
-        kind = kinds.get(name.lower(), column.type)
-        try:
-            columns.append(column if column.type == kind else column.cast(kind, safe=True))
-        except pa.ArrowException as error:
-            raise UnsuitableData(f'Column "{name}": {error}') from error
+    columns = [
+        exactly(rows.column(name), kinds.get(name.lower(), rows.column(name).type), name)
+        for name in rows.column_names
+    ]
     return pa.table(columns, names=rows.column_names)

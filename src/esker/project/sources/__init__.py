@@ -2,7 +2,15 @@
 
 from esker.project.sources.files import FilesSource
 from esker.project.sources.oai_pmh import OaiPmhSource
+from esker.project.sources.python import PythonSource
 from esker.project.sources.source import PluggedInSource, SourceDeclaration
 from esker.project.sources.windows import WindowSettings
 
-__all__ = ["FilesSource", "OaiPmhSource", "PluggedInSource", "SourceDeclaration", "WindowSettings"]
+__all__ = [
+    "FilesSource",
+    "OaiPmhSource",
+    "PluggedInSource",
+    "PythonSource",
+    "SourceDeclaration",
+    "WindowSettings",
+]
