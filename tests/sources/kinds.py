@@ -1,0 +1,100 @@
+"""Sources of every kind that can be filled by a test, for what must be true of all."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from tests.folder import Folder
+from tests.sources.oai_server import Feed, moment, serving
+
+Row = dict[str, Any]
+
+
+class Kind(ABC):
+    """A source that a test fills part by part. Rows have a text `id` and a text `content`."""
+
+    can_drift = True
+    """It may send columns that it did not send before."""
+    keys: ClassVar[dict[str, Any]] = {}
+    """What its pipeline says beside."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.parts = 0
+        self.opened = ExitStack()
+        folder.document["pipelines"]["sales"] = {
+            "source": self.source(),
+            "table": "shop.sales",
+            "mode": "upsert",
+            "key": ["id"],
+            **self.keys,
+        }
+        folder.save()
+
+    @abstractmethod
+    def source(self) -> dict[str, Any]:
+        """Return its declaration: one part is one batch."""
+
+    @abstractmethod
+    def put(self, rows: list[Row]) -> None:
+        """Put rows into the source, as a further part of it."""
+
+    def close(self) -> None:
+        self.opened.close()
+
+
+class Files(Kind):
+    def source(self) -> dict[str, Any]:
+        (self.folder.path / "landing").mkdir(exist_ok=True)
+        return {"type": "files", "path": "landing/*.jsonl", "format": "jsonl", "max_files": 1}
+
+    def put(self, rows: list[Row]) -> None:
+        self.parts += 1
+        self.folder.write_jsonl(f"landing/{self.parts}.jsonl", rows)
+
+
+class OaiPmh(Kind):
+    can_drift = False
+    keys: ClassVar[dict[str, Any]] = {"order_by": "last_modified"}
+
+    def source(self) -> dict[str, Any]:
+        self.feed = self.opened.enter_context(serving(Feed(moment("12:00"))))
+        window = {"every": "15m", "start": "2026-01-01T12:00:00Z", "max_windows": 1}
+        return {"type": "oai_pmh", "url": self.feed.url, "metadata_prefix": "marc", "window": window}
+
+    def put(self, rows: list[Row]) -> None:
+        for row in rows:
+            self.feed.put(row["id"], f"12:{self.parts * 15 + 1:02}", row["content"])
+        self.parts += 1
+        self.feed.now = moment(f"{12 + self.parts // 4}:{self.parts % 4 * 15:02}")
+
+
+class Python(Kind):
+    def source(self) -> dict[str, Any]:
+        self.folder.write(
+            "sources/parts.py",
+            """
+import json
+from pathlib import Path
+import esker
+
+@esker.source
+def parts(since):
+    folder = Path(__file__).parents[1] / "parts"
+    for number in range((since or 0) + 1, len(list(folder.glob("*"))) + 1):
+        yield json.loads((folder / str(number)).read_text())
+        yield esker.reached(number)
+""",
+        )
+        (self.folder.path / "parts").mkdir()
+        return {"type": "python", "function": "sources/parts.py:parts", "rows_per_batch": 1}
+
+    def put(self, rows: list[Row]) -> None:
+        self.parts += 1
+        self.folder.write(f"parts/{self.parts}", json.dumps(rows))
+
+
+KINDS: dict[str, type[Kind]] = {"files": Files, "oai_pmh": OaiPmh, "python": Python}

@@ -1,0 +1,76 @@
+"""What must be true of every kind of source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from esker.events import Step
+from tests.folder import Folder
+from tests.scenarios.test_kill import run_and_kill
+from tests.sources.kinds import KINDS, Kind
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest, make_folder: Callable[..., Folder]) -> Iterator[Kind]:
+    found = KINDS[request.param](make_folder())
+    yield found
+    found.close()
+
+
+def ids(kind: Kind) -> list[str]:
+    return sorted(row[0] for row in kind.folder.rows("shop.sales", "id"))
+
+
+def test_each_row_once(kind: Kind) -> None:
+    """Nothing there; one part; nothing new; more parts, of which one holds nothing new; nothing new."""
+    assert kind.folder.run().rows.read == 0
+    kind.put([{"id": "a", "content": "one"}, {"id": "b", "content": "one"}])
+    first = kind.folder.run()
+    assert (first.rows.inserted, first.batches) == (2, 1)
+    again = kind.folder.run()
+    assert (again.rows.read, again.batches) == (0, 0)
+    kind.put([{"id": "c", "content": "one"}])
+    kind.put([{"id": "d", "content": "one"}])
+    more = kind.folder.run()
+    assert (more.rows.inserted, more.batches) == (2, 2)
+    assert ids(kind) == ["a", "b", "c", "d"]
+    assert kind.folder.run().rows.read == 0
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.can_drift], indirect=True)
+def test_columns_that_come_later(kind: Kind) -> None:
+    kind.put([{"id": "a", "content": "one"}])
+    kind.folder.run()
+    kind.put([{"id": "b", "content": "two", "country": "DE"}])
+    kind.folder.run()
+    rows = sorted(kind.folder.rows("shop.sales", "id", "content", "country"))
+    assert rows == [("a", "one", None), ("b", "two", "DE")]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("step", [Step.RECORDED, Step.AFTER_COMMIT])
+def test_every_row_once_after_a_kill(kind: Kind, step: Step) -> None:
+    """Killed in the second of three batches; the next run goes on behind what is in the table."""
+    for name in "abc":
+        kind.put([{"id": name, "content": "one"}])
+    run_and_kill(kind.folder, step, 2)
+    done = 2 if step is Step.AFTER_COMMIT else 1
+    assert ids(kind) == list("abc")[:done]
+    result = kind.folder.run()
+    assert (result.rows.inserted, result.batches) == (3 - done, 3 - done)
+    assert ids(kind) == list("abc")
+    assert kind.folder.run().rows.read == 0
+
+
+def test_looking_remembers_nothing(kind: Kind) -> None:
+    kind.put([{"id": "a", "content": "one"}])
+    kind.put([{"id": "b", "content": "one"}])
+    opened = kind.folder.open()
+    assert sorted(opened.read("sales").column("id").to_pylist()) == ["a", "b"]
+    assert opened.peek("sales").rows
+    assert opened.plan(["sales"])[0].slices
+    assert kind.folder.run().rows.inserted == 2

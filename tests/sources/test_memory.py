@@ -1,0 +1,77 @@
+"""However much a source sends, the process that fetches it stays small."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.folder import Folder
+from tests.sources.oai_server import Feed, Record, moment, serving
+
+pytestmark = [pytest.mark.spark, pytest.mark.process]
+
+ROOT = Path(__file__).parents[2]
+MOST = 450 * 2**20
+"""Bytes that a process may take at most; without any rows it takes about 200 MB."""
+
+
+def measured(folder: Folder) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.sources.measured_run", str(folder.path), "sales"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("count", "split_at"), [(20_000, 3_000), pytest.param(350_000, 100_000, marks=pytest.mark.soak)]
+)
+def test_a_window_with_many_records(make_folder: Callable[..., Folder], count: int, split_at: int) -> None:
+    """Too many for one step: the window is halved until its parts fit, and each record is loaded once."""
+    start = moment("12:00")
+    content = "x" * 500
+    records = [Record(f"r{n}", start + timedelta(seconds=n * 900 // count), content) for n in range(count)]
+    with serving(Feed(moment("12:15"), records, page=count // 70)) as feed:
+        source = {
+            "type": "oai_pmh",
+            "url": feed.url,
+            "metadata_prefix": "marc",
+            "window": {"every": "15m", "start": "2026-01-01T12:00:00Z", "split_at": split_at},
+        }
+        keys = {"mode": "upsert", "key": ["id"], "order_by": "last_modified"}
+        folder = make_folder(pipelines={"sales": {"source": source, "table": "shop.sales", **keys}})
+        found = measured(folder)
+    assert found["inserted"] == count
+    assert found["peak"] < MOST
+    assert len(folder.rows("shop.sales", "id")) == count
+
+
+def test_a_function_that_yields_a_gigabyte(make_folder: Callable[..., Folder]) -> None:
+    source = {"type": "python", "function": "sources/much.py:much"}
+    pipeline = {"source": source, "table": "shop.sales", "mode": "append"}
+    folder = make_folder(pipelines={"sales": pipeline})
+    folder.write(
+        "sources/much.py",
+        """
+import pyarrow as pa
+import esker
+
+@esker.source
+def much():
+    for part in range(20):
+        ids = pa.array(range(part * 50_000, part * 50_000 + 50_000))
+        yield pa.table({"id": ids, "text": pa.array([f"{part} " * 250] * 50_000)})
+    for number in range(50_000):
+        yield {"id": 1_000_000 + number, "text": "y" * 1_000}
+""",
+    )
+    found = measured(folder)
+    assert found["inserted"] == 1_050_000
+    assert found["peak"] < MOST
