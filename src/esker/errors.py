@@ -792,8 +792,30 @@ class SourceRefused(SourceError):
     code = "ESK-SOURCE-010"
     exit_status = 1
 
-    def __init__(self, url: str, why: str, remedy: str = "Correct the source in the project file.") -> None:
+    def __init__(
+        self,
+        url: str,
+        why: str,
+        remedy: str = "Correct the source in the project file.",
+        *,
+        status: int | None = None,
+    ) -> None:
+        self.status = status
         super().__init__(f'"{url}" refuses what it is asked for', reason=why, remedy=remedy)
+
+
+class PagesAstray(SourceError):
+    """Pages of an API lead back to one that was read, to another server, or end too early. Nothing of what
+    was read counts."""
+
+    code = "ESK-SOURCE-020"
+
+    def __init__(self, url: str, why: str, remedy: str = "") -> None:
+        super().__init__(
+            f'pages of "{url}" lead astray',
+            reason=why,
+            remedy=remedy or "See whether paginator: is what the API's documentation says; then run again.",
+        )
 
 
 class WindowFailed(SourceError):
