@@ -151,6 +151,19 @@ _TITLES = {
     "Project": "The project",
     "Pipeline": "A pipeline",
     "FilesSource": "Source: files",
+    "HttpSource": "Source: http",
+    "ParentResource": "Source: http, a parent",
+    "Incremental": "Source: http, parameters of a window",
+    "SinglePagePaginator": "Paginator: single_page",
+    "HeaderLinkPaginator": "Paginator: header_link",
+    "JsonLinkPaginator": "Paginator: json_link",
+    "CursorPaginator": "Paginator: cursor",
+    "OffsetPaginator": "Paginator: offset",
+    "PageNumberPaginator": "Paginator: page_number",
+    "BearerAuth": "Auth: bearer",
+    "ApiKeyAuth": "Auth: api_key",
+    "BasicAuth": "Auth: http_basic",
+    "ClientCredentialsAuth": "Auth: oauth2_client_credentials",
     "OaiPmhSource": "Source: oai_pmh",
     "WindowSettings": "Windows of time",
     "ColumnDeclaration": "A column",
@@ -254,6 +267,8 @@ def _kind(facts: Schema) -> str:
             return "`true` or `false`"
         case "integer":
             return f"number, at least {facts['minimum']}" if "minimum" in facts else "number"
+        case "number":
+            return "number"
         case "string":
             return _text_kind(facts)
         case [*kinds] if "string" in kinds:

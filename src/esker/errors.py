@@ -792,8 +792,30 @@ class SourceRefused(SourceError):
     code = "ESK-SOURCE-010"
     exit_status = 1
 
-    def __init__(self, url: str, why: str, remedy: str = "Correct the source in the project file.") -> None:
+    def __init__(
+        self,
+        url: str,
+        why: str,
+        remedy: str = "Correct the source in the project file.",
+        *,
+        status: int | None = None,
+    ) -> None:
+        self.status = status
         super().__init__(f'"{url}" refuses what it is asked for', reason=why, remedy=remedy)
+
+
+class PagesAstray(SourceError):
+    """Pages of an API lead back to one that was read, to another server, or end too early. Nothing of what
+    was read counts."""
+
+    code = "ESK-SOURCE-016"
+
+    def __init__(self, url: str, why: str, remedy: str = "") -> None:
+        super().__init__(
+            f'pages of "{url}" lead astray',
+            reason=why,
+            remedy=remedy or "See whether paginator: is what the API's documentation says; then run again.",
+        )
 
 
 class WindowFailed(SourceError):
@@ -841,7 +863,7 @@ class NoBeginning(SourceError):
 class FunctionNotFound(SourceError):
     """The function that a source names cannot be had."""
 
-    code = "ESK-SOURCE-020"
+    code = "ESK-SOURCE-014"
     exit_status = 2
 
     def __init__(self, function: str, why: str) -> None:
@@ -855,7 +877,7 @@ class FunctionNotFound(SourceError):
 class FunctionFailed(SourceError):
     """A source function raised an error, or gave what cannot be loaded."""
 
-    code = "ESK-SOURCE-021"
+    code = "ESK-SOURCE-015"
     exit_status = 1
 
     def __init__(

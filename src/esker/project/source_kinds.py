@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
-from esker.project.sources import FilesSource, OaiPmhSource, PluggedInSource, PythonSource, SourceDeclaration
+from esker.project.sources import (
+    FilesSource,
+    HttpSource,
+    OaiPmhSource,
+    PluggedInSource,
+    PythonSource,
+    SourceDeclaration,
+)
 
 GROUP = "esker.sources"
-BUILT_IN: tuple[type[SourceDeclaration], ...] = (FilesSource, OaiPmhSource, PythonSource)
+BUILT_IN: tuple[type[SourceDeclaration], ...] = (FilesSource, HttpSource, OaiPmhSource, PythonSource)
 
 
 def _plugged_in() -> tuple[type[SourceDeclaration], ...]:

@@ -8,6 +8,7 @@ from esker.sources.span import Span
 
 _READERS = {
     "files": "esker.sources.files.reader:FilesReader",
+    "http": "esker.sources.http.reader:HttpReader",
     "oai_pmh": "esker.sources.oai_pmh:OaiPmhReader",
     "python": "esker.sources.python:PythonReader",
 }

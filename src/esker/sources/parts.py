@@ -7,7 +7,7 @@ import pyarrow as pa
 from esker.engine.compat import arrow_schema, arrow_schema_as_spark
 from esker.errors import UnsuitableData
 from esker.sources.exact import with_columns
-from esker.sources.spool import Spool
+from esker.sources.spool import ArrowSpool
 
 
 class Parts:
@@ -15,7 +15,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.rows = 0
-        self._spools: list[Spool] = []
+        self._spools: list[ArrowSpool] = []
 
     def add(self, rows: pa.Table) -> None:
         """Write some rows. Raises UnsuitableData for a type that Spark does not have."""
@@ -24,11 +24,11 @@ class Parts:
         if not self._spools or self._spools[-1].schema != rows.schema:
             if self._spools:
                 self._spools[-1].finish()
-            self._spools.append(Spool(rows.schema))
+            self._spools.append(ArrowSpool(rows.schema))
         self._spools[-1].add(rows)
         self.rows += len(rows)
 
-    def together(self) -> Spool:
+    def together(self) -> ArrowSpool:
         """Return all rows with all columns, in types that Spark has; the parts are gone.
 
         Raises UnsuitableData when a column's types have nothing in common, or a value would be changed.
@@ -40,7 +40,7 @@ class Parts:
             raise UnsuitableData(str(error)) from error
         if len(self._spools) == 1 and self._spools[0].schema == wanted:
             return self._spools.pop()
-        whole = Spool(wanted)
+        whole = ArrowSpool(wanted)
         try:
             for spool in self._spools:
                 for rows in spool.pieces():

@@ -30,7 +30,7 @@ from esker.sources.function import Told, find_function
 from esker.sources.handed_over import table_of_rows
 from esker.sources.parts import Parts
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
-from esker.sources.spool import Spool
+from esker.sources.spool import ArrowSpool
 
 _ROWS = 10_000
 """Dictionaries that are turned into a table together."""
@@ -43,7 +43,7 @@ _OVER = object()
 class _Batch:
     """Rows of one slice: on the disk, or a frame of Spark's."""
 
-    rows: Spool | DataFrame
+    rows: ArrowSpool | DataFrame
     is_loose: bool
     """Some were dictionaries, whose types were guessed."""
 
@@ -117,7 +117,7 @@ class PythonReader(Reader):
         self._waiting: Slice | None = None
         """Fetched, and not in the table yet: a table that changed meanwhile is planned for again."""
         self._is_over = False
-        self._spools: list[Spool] = []
+        self._spools: list[ArrowSpool] = []
 
     @classmethod
     def of(cls, opening: Opening) -> PythonReader:
@@ -259,9 +259,9 @@ class PythonReader(Reader):
             why = "Rows come behind the last position that it reached: the next run would append them again."
             raise FunctionFailed(self._source.function, why, "End with: yield esker.reached(…)")
 
-    def _as_wanted(self, batch: _Batch, columns: tuple[Column, ...]) -> Spool:
+    def _as_wanted(self, batch: _Batch, columns: tuple[Column, ...]) -> ArrowSpool:
         """Return rows whose guessed types are those of the table, where no value is changed by that."""
-        assert isinstance(batch.rows, Spool)
+        assert isinstance(batch.rows, ArrowSpool)
         if not batch.is_loose or not columns:
             return batch.rows
         kinds = {field.name.lower(): field.type for field in arrow_schema(columns_as_json(columns))}
@@ -275,7 +275,7 @@ class PythonReader(Reader):
         wanted = pa.schema(fields)
         if wanted == batch.rows.schema:
             return batch.rows
-        changed = Spool(wanted)
+        changed = ArrowSpool(wanted)
         self._spools.append(changed)
         for rows in batch.rows.pieces():
             changed.add(with_columns(rows, wanted))

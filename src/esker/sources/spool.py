@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,35 +18,60 @@ from esker.engine.compat import from_arrow
 from esker.engine.session import Engine
 
 _GROUP = 50_000
+_DIGEST_BYTES = 16
+
+_Rows = TypeVar("_Rows")
+"""Some rows, as a source gives them."""
 
 
-class Spool:
-    """Rows of one schema in a file of this machine."""
+class Spool(ABC, Generic[_Rows]):
+    """Rows in a file of this machine."""
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self.schema = schema
+    def __init__(self, file: str, folder: Path | None = None) -> None:
         self.rows = 0
         self.bytes = 0
         """As they are in memory."""
-        self._folder = TemporaryDirectory(prefix="esker-rows-")
-        self.path = Path(self._folder.name) / "rows.parquet"
+        self._folder = TemporaryDirectory(prefix="esker-rows-", dir=folder)
+        self.path = Path(self._folder.name) / file
+
+    @abstractmethod
+    def add(self, rows: _Rows) -> None:
+        """Write some rows."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """No more rows come."""
+
+    @abstractmethod
+    def pieces(self) -> Iterator[_Rows]:
+        """Yield all rows, some at a time."""
+
+    def close(self) -> None:
+        """Remove the file."""
+        self.finish()
+        self._folder.cleanup()
+
+
+class ArrowSpool(Spool[pa.Table]):
+    """Rows of one schema."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__("rows.parquet")
+        self.schema = schema
         self._writer: pq.ParquetWriter | None = pq.ParquetWriter(self.path, schema)
 
     def add(self, rows: pa.Table) -> None:
-        """Write some rows."""
         assert self._writer is not None
         self._writer.write_table(rows, row_group_size=_GROUP)
         self.rows += len(rows)
         self.bytes += rows.nbytes
 
     def finish(self) -> None:
-        """No more rows come."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yield all rows, some at a time."""
         self.finish()
         with pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(_GROUP):
@@ -60,7 +89,34 @@ class Spool:
             return from_arrow(engine.spark, self.table())
         return engine.spark.read.parquet(self.path.as_uri())
 
-    def close(self) -> None:
-        """Remove the file."""
+
+class LineSpool(Spool[Sequence[str]]):
+    """Records as lines of JSON, each as it was sent. All who read them must see the folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__("records.jsonl", folder)
+        self._digest = 0
+        self._file = self.path.open("wb")
+
+    @property
+    def digest(self) -> str:
+        """Tells contents apart. The order of the lines does not count: pages may come in any."""
+        return f"{self._digest:0{2 * _DIGEST_BYTES}x}"
+
+    def add(self, rows: Sequence[str]) -> None:
+        for row in rows:
+            line = row.encode()
+            hashed = int.from_bytes(blake2b(line, digest_size=_DIGEST_BYTES).digest(), "big")
+            self._digest = (self._digest + hashed) % (1 << 8 * _DIGEST_BYTES)
+            self._file.write(line + b"\n")
+            self.bytes += len(line) + 1
+        self.rows += len(rows)
+
+    def finish(self) -> None:
+        self._file.close()
+
+    def pieces(self) -> Iterator[Sequence[str]]:
         self.finish()
-        self._folder.cleanup()
+        with self.path.open(encoding="utf-8", newline="\n") as lines:
+            while piece := [line.removesuffix("\n") for line in islice(lines, _GROUP)]:
+                yield piece

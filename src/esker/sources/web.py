@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
-from esker.errors import MissingPackage, SourceRefused, SourceUnavailable
+from esker.errors import MissingPackage, PagesAstray, SourceRefused, SourceUnavailable
 from esker.project.secrets import redact
 
 try:
@@ -19,12 +21,16 @@ except ImportError:
 
 # Failures are told where they end a window or a run; without this, each retry would be printed.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
+# They write down every address, also those with a key among their parameters.
+for _name in ("httpx2", "httpcore2", "httpcore"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 _Parsed = TypeVar("_Parsed")
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
+PASSING = {408, 425, 429, 500, 502, 503, 504}
 """Statuses that may be others a moment later."""
 _LONGEST_WAIT = timedelta(minutes=5)
 """Beyond this, a server that asks to be left alone is left alone until the next run."""
+_NEVER = 1e9
 _SHOWN = 200
 
 
@@ -32,12 +38,54 @@ class Malformed(Exception):
     """An answer that is not what it should be: cut off, empty, or of another kind."""
 
 
-class Client:
-    """Asks one server. Each question is repeated while its failure may pass."""
+class _Pace:
+    """Lets requests of all threads pass: not too fast, and none while the server wants to rest."""
 
-    def __init__(self, timeout: timedelta, retries: int, *, auth: tuple[str, str] | None = None) -> None:
+    def __init__(self, per_second: float | None) -> None:
+        self._gap = 1 / per_second if per_second else 0.0
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait for one's turn."""
+        with self._lock:
+            now = time.monotonic()
+            turn = max(now, self._next)
+            self._next = turn + self._gap
+        if turn > now:
+            time.sleep(turn - now)
+
+    def rest(self, wanted: timedelta) -> None:
+        """Let nobody pass for a while."""
+        with self._lock:
+            self._next = max(self._next, time.monotonic() + wanted.total_seconds())
+
+
+class Client:
+    """Asks one server. Each question is repeated while its failure may pass.
+
+    With `may_leave=False` it goes nowhere else, whatever the server says: headers with a key would go along.
+    """
+
+    def __init__(
+        self,
+        timeout: timedelta,
+        retries: int,
+        *,
+        auth: tuple[str, str] | httpx2.Auth | None = None,
+        headers: Mapping[str, str] | None = None,
+        per_second: float | None = None,
+        may_leave: bool = True,
+    ) -> None:
         self._retries = retries
-        self._http = httpx2.Client(timeout=timeout.total_seconds(), auth=auth, follow_redirects=True)
+        self._pace = _Pace(per_second)
+        self._http = httpx2.Client(
+            timeout=timeout.total_seconds(),
+            auth=auth,
+            headers=dict(headers or {}),
+            follow_redirects=True,
+            event_hooks={"response": [] if may_leave else [_stay]},
+        )
 
     def get(self, url: str, query: Mapping[str, str], parse: Callable[[httpx2.Response], _Parsed]) -> _Parsed:
         """Return what `parse` makes of an answer. It raises Malformed for one that is cut off or empty.
@@ -45,7 +93,7 @@ class Client:
         Raises SourceUnavailable when it was in vain, SourceRefused when asking again would be.
         """
         attempts = 0
-        shown = redact(str(httpx2.URL(url, params=dict(query))))
+        shown = redact(address(url, query))
         try:
             for attempt in stamina.retry_context(
                 on=_wait, attempts=self._retries + 1, timeout=None, wait_initial=0.5, wait_max=30.0
@@ -56,17 +104,23 @@ class Client:
         except httpx2.HTTPStatusError as error:
             status = error.response.status_code
             told = f"It answers {status} {error.response.reason_phrase}."
-            if status in _PASSING:
+            if status in PASSING:
                 raise SourceUnavailable(shown, told, attempts) from error
             body = error.response.text[:_SHOWN].strip()
-            raise SourceRefused(shown, redact(f"{told} {body}".strip())) from error
-        except (httpx2.TransportError, Malformed) as error:
+            raise SourceRefused(shown, redact(f"{told} {body}".strip()), status=status) from error
+        except (httpx2.RequestError, Malformed) as error:
             why = redact(str(error)) or type(error).__name__
             raise SourceUnavailable(shown, why, attempts) from error
         raise AssertionError  # the last attempt returns or raises
 
     def _ask(self, url: str, query: Mapping[str, str]) -> httpx2.Response:
-        answer = self._http.get(url, params=dict(query))
+        self._pace.wait()
+        # Without parameters, those that a link holds stay as they are.
+        answer = self._http.get(url, params=dict(query) or None)
+        if answer.status_code in PASSING:
+            wanted = _retry_after(answer.headers.get("Retry-After"), datetime.now(UTC))
+            if wanted is not None and wanted <= _LONGEST_WAIT:
+                self._pace.rest(wanted)
         answer.raise_for_status()
         return answer
 
@@ -74,11 +128,43 @@ class Client:
         self._http.close()
 
 
+def address(url: str, query: Mapping[str, str]) -> str:
+    """Return an address with its parameters."""
+    return str(httpx2.URL(url, params=dict(query)) if query else httpx2.URL(url))
+
+
+def is_same_server(one: str | httpx2.URL, other: str | httpx2.URL) -> bool:
+    """Tell whether an address is on the server of another, or on the same one and safer.
+
+    Raises ValueError for an address that is none.
+    """
+    try:
+        before, after = httpx2.URL(one), httpx2.URL(other)
+    except httpx2.InvalidURL as error:
+        raise ValueError(str(error)) from error
+    if before.host != after.host:
+        return False
+    is_safer = (before.scheme, before.port, after.scheme, after.port) == ("http", None, "https", None)
+    return is_safer or (before.scheme, before.port) == (after.scheme, after.port)
+
+
+def _stay(answer: httpx2.Response) -> None:
+    if answer.has_redirect_location:
+        try:
+            target = answer.url.join(answer.headers["Location"])
+        except httpx2.InvalidURL as error:
+            raise Malformed("It leads to an address that is none.") from error
+        if not is_same_server(answer.url, target):
+            raise PagesAstray(
+                redact(str(answer.url)), f'It leads to another server, "{redact(str(target))}".'
+            )
+
+
 def _wait(error: Exception) -> bool | timedelta:
     """Tell whether to ask again, or how long the server wants to be left alone before."""
-    if isinstance(error, httpx2.TransportError | Malformed):
+    if isinstance(error, httpx2.TransportError | httpx2.DecodingError | Malformed):
         return True
-    if not isinstance(error, httpx2.HTTPStatusError) or error.response.status_code not in _PASSING:
+    if not isinstance(error, httpx2.HTTPStatusError) or error.response.status_code not in PASSING:
         return False
     wanted = _retry_after(error.response.headers.get("Retry-After"), datetime.now(UTC))
     if wanted is None:
@@ -98,4 +184,6 @@ def _retry_after(text: str | None, now: datetime) -> timedelta | None:
         except ValueError:
             return None
         seconds = (moment - now).total_seconds() if moment.tzinfo else 0.0
+    if not seconds < _NEVER:  # also what is no number
+        return timedelta(seconds=_NEVER)
     return timedelta(seconds=max(0.0, seconds))

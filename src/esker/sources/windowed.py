@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -32,7 +33,7 @@ from esker.project.sources import WindowSettings
 from esker.project.types import Column, columns_from_json
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
-from esker.sources.spool import Spool
+from esker.sources.spool import ArrowSpool, Spool
 from esker.sources.windows import Coverage, Window, cut, due_windows, newest_end, seconds_of, told
 
 _PEEKED = 20
@@ -63,9 +64,13 @@ class TimedSource(ABC):
         """Return where its records begin, if it can be asked."""
 
     @abstractmethod
-    def pages(self, window: Window) -> Iterator[pa.Table]:
-        """Yield the rows of a window, page by page. Raises SourceUnavailable or SourceRefused; Restart
-        when it must begin again."""
+    def pages(self, window: Window) -> Iterator[Any]:
+        """Yield the rows of a window, page by page, as its spool takes them. Raises SourceUnavailable or
+        SourceRefused; Restart when it must begin again."""
+
+    def spool(self) -> Spool[Any]:
+        """Return where its rows are kept on their way."""
+        return ArrowSpool(self.schema)
 
     def check(self) -> None:  # noqa: B027
         """Raise SourceRefused for windows that it cannot be asked for."""
@@ -85,7 +90,7 @@ class _Step:
 
     windows: tuple[Window, ...]
     has_more: bool
-    spool: Spool | None = None
+    spool: Spool[Any] | None = None
 
 
 class WindowedReader(Reader):
@@ -104,14 +109,14 @@ class WindowedReader(Reader):
         """Read in this run, without rows. As long as there is no table, nothing else remembers them."""
         self._done: list[Window] = []
         """In the table since this run began. A range that is read again may have been covered before."""
-        self._spools: list[Spool] = []
+        self._spools: list[Spool[Any]] = []
         self._now: datetime | None = None
 
     def again(self, span: Span) -> WindowedReader:
         if span.is_full:
             why = "A source that is read by windows is never seen as a whole, so nothing can be missing."
             raise BackfillUnsuitable(self._opening.name, why, "Name a range: --from and --to.")
-        return WindowedReader(self._opening, self._source, self._settings, span)
+        return type(self)(self._opening, self._source, self._settings, span)
 
     def plan(self, position: Position | None) -> list[Slice]:
         self._drop_spools()
@@ -147,7 +152,7 @@ class WindowedReader(Reader):
             return Fetched([])
         piece = slices[0]
         step: _Step = piece.content
-        spool = Spool(self._source.schema)
+        spool = self._source.spool()
         self._spools.append(spool)
         covered: list[Window] = []
         failures: list[EskerError] = []
@@ -188,7 +193,7 @@ class WindowedReader(Reader):
             fetched = self.fetch([piece])
             if fetched.failures:
                 raise fetched.failures[0]
-            if _spool(fetched.slices[0]).rows:
+            if fetched.slices[0].content.spool.rows:
                 return fetched.slices[0]
         return None
 
@@ -269,7 +274,7 @@ class WindowedReader(Reader):
             self._now = min(self._source.now(), datetime.now(UTC))
         return self._now
 
-    def _read(self, window: Window, spool: Spool) -> tuple[list[Window], WindowFailed | None]:
+    def _read(self, window: Window, spool: Spool[Any]) -> tuple[list[Window], WindowFailed | None]:
         """Bring a window's rows here; return which parts of it are, and why the rest is not."""
         try:
             found = self._rows(window)
@@ -304,12 +309,12 @@ class WindowedReader(Reader):
                 self._noted.add(window)
                 note_failure(state, self._project, self._opening.name, window.start, window.end, why)
 
-    def _rows(self, window: Window) -> Spool | None:
+    def _rows(self, window: Window) -> Spool[Any] | None:
         """Return a window's rows; None when they are too many and it can be halved."""
         asked = Window(window.start - int(self._settings.overlap.total_seconds()), window.end)
         can_halve = window.halves(self._source.granule) is not None
         for _ in range(_RESTARTS):
-            spool = Spool(self._source.schema)
+            spool = self._source.spool()
             try:
                 for page in self._source.pages(asked):
                     spool.add(page)
@@ -332,7 +337,7 @@ class WindowedReader(Reader):
             self._spools.pop().close()
 
 
-def _spool(piece: Slice) -> Spool:
+def _spool(piece: Slice) -> ArrowSpool:
     spool = piece.content.spool
-    assert isinstance(spool, Spool)
+    assert isinstance(spool, ArrowSpool)
     return spool

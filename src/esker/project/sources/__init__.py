@@ -1,6 +1,7 @@
 """What users declare of sources. `source_kinds.py` beside this package puts all kinds together."""
 
 from esker.project.sources.files import FilesSource
+from esker.project.sources.http import HttpSource
 from esker.project.sources.oai_pmh import OaiPmhSource
 from esker.project.sources.python import PythonSource
 from esker.project.sources.source import PluggedInSource, SourceDeclaration
@@ -8,6 +9,7 @@ from esker.project.sources.windows import WindowSettings
 
 __all__ = [
     "FilesSource",
+    "HttpSource",
     "OaiPmhSource",
     "PluggedInSource",
     "PythonSource",

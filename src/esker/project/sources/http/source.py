@@ -1,0 +1,154 @@
+"""A REST API as a source, as users declare it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from esker.project.addresses import web_address
+from esker.project.declaration import Declaration, Duration, MistakeAt, Texts
+from esker.project.sources.http.auth import Auth
+from esker.project.sources.http.paginators import Paginator, SinglePagePaginator
+from esker.project.sources.source import SourceDeclaration
+from esker.project.sources.windows import WindowSettings
+
+PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+"""A field of a parent's record, in a path or a query: `{id}`, `{owner.id}`."""
+
+
+class Incremental(Declaration):
+    """Query parameters that ask for a window of time."""
+
+    start_param: str = Field(min_length=1, description="Gets the window's beginning.")
+    end_param: str = Field(min_length=1, description="Gets the window's end.")
+    start: Literal["inclusive", "exclusive"] = Field(
+        "inclusive", description="Whether the API gives records of the very moment in `start_param`."
+    )
+    end: Literal["inclusive", "exclusive"] = Field(
+        "exclusive", description="Whether the API gives records of the very moment in `end_param`."
+    )
+    format: str = Field(
+        "iso",
+        min_length=1,
+        description="`iso` (2026-11-01T12:00:00Z), `date` (windows are whole days then), `unix` (seconds), "
+        "`unix_ms`, or a pattern such as `%Y-%m-%d %H:%M:%S`. All are UTC.",
+    )
+
+    @field_validator("format")
+    @classmethod
+    def _known(cls, format: str) -> str:
+        if format not in ("iso", "date", "unix", "unix_ms") and "%S" not in format:
+            raise ValueError("write iso, date, unix, unix_ms, or a pattern that tells seconds (%S)")
+        return format
+
+
+class Resource(Declaration):
+    """What an API is asked for."""
+
+    path: str = Field("", description="Below the source's `url`: `/posts/{id}/comments`.")
+    query: Texts = Field(default_factory=dict, description="Query parameters.")
+    paginator: Paginator = Field(default_factory=SinglePagePaginator)
+    data_selector: str = Field(
+        "$",
+        min_length=1,
+        description="Where the list of records stands in the body: `data.items`, or `$` when the body is it.",
+    )
+    single_record: bool = Field(False, description="`data_selector` leads to one record, not to a list.")
+    incremental: Incremental | None = Field(None, description="How it is asked for a window of time.")
+
+    @field_validator("path")
+    @classmethod
+    def _path_only(cls, path: str) -> str:
+        if "?" in path or "#" in path or "://" in path:
+            raise ValueError("write the path alone: its server is url:, its parameters are query:")
+        return path if not path or path.startswith("/") else f"/{path}"
+
+    def placeholders(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the fields of a parent's record that it names, with where."""
+        for name in PLACEHOLDER.findall(self.path):
+            yield ("path",), name
+        for key, value in self.query.items():
+            for name in PLACEHOLDER.findall(value):
+                yield ("query", key), name
+
+
+class ParentResource(Resource):
+    """A resource whose records say what to ask for: once for each of them."""
+
+    include: dict[str, str] = Field(
+        default_factory=dict,
+        description="Fields of the parent that each record gets, by the name they get: `{post_id: id}`.",
+    )
+    on_missing: Literal["error", "skip"] = Field(
+        "error", description="When the API answers 404 for a parent that it has just named."
+    )
+
+
+class HttpSource(Resource, SourceDeclaration):
+    """Read the records of a REST API: all of them in each run, or by windows of time."""
+
+    type: Literal["http"] = "http"
+    url: str = Field(description="The API's base address. No other server is ever asked.")
+    auth: Auth | None = None
+    headers: Texts = Field(default_factory=dict, description="Further headers of each request.")
+    parent: ParentResource | None = Field(
+        None, description="A resource for each of whose records this one is asked for."
+    )
+    window: WindowSettings | None = Field(
+        None, description="Ask by windows of time. Without it, all is read in each run."
+    )
+    parallel: int = Field(4, ge=1, le=64, description="Most requests at a time, where the API allows it.")
+    requests_per_second: float | None = Field(None, gt=0, description="Not more than this many.")
+    timeout: Duration = Field(timedelta(seconds=60), description="How long an answer is waited for.")
+    retries: int = Field(5, ge=0, description="How often a request that failed is repeated, ever later.")
+
+    @property
+    def reads(self) -> str:
+        return f"{self.url}{self.path}"
+
+    @property
+    def fingerprint(self) -> str:
+        return f"http {self.reads}{f' of {self.parent.path}' if self.parent else ''}"
+
+    @field_validator("url")
+    @classmethod
+    def _whole_address(cls, url: str) -> str:
+        if "?" in url or "#" in url:
+            raise ValueError("write the address alone: its parameters are query:")
+        return web_address(url, "auth:")
+
+    @field_validator("headers")
+    @classmethod
+    def _no_credentials(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name in headers:
+            if name.lower() in ("authorization", "proxy-authorization", "cookie"):
+                raise MistakeAt((name,), f"{name} holds credentials: write them as auth:")
+        return headers
+
+    @model_validator(mode="after")
+    def _parent_is_used(self) -> HttpSource:
+        named = list(self.placeholders())
+        if self.parent is None and named:
+            place, name = named[0]
+            raise MistakeAt(place, f"{{{name}}} is a field of a parent's record, and there is no parent:")
+        if self.parent is not None:
+            if not named:
+                raise MistakeAt(("parent",), "path: or query: must name a field of the parent, such as {id}")
+            for place, name in self.parent.placeholders():
+                raise MistakeAt(("parent", *place), f"{{{name}}}: a parent has no parent")
+        return self
+
+    @model_validator(mode="after")
+    def _windows_are_asked_for(self) -> HttpSource:
+        is_timed = self.incremental is not None or (self.parent and self.parent.incremental) is not None
+        if self.window is not None and not is_timed:
+            raise MistakeAt(("window",), "incremental: must say which parameters ask for a window")
+        if self.window is None and is_timed:
+            raise MistakeAt(("incremental",), "incremental: needs window:, which says what is asked for")
+        if self.window is not None and self.window.start is None:
+            raise MistakeAt(("window",), "start: is missing, and an API cannot be asked where it begins")
+        return self

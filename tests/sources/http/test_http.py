@@ -1,0 +1,211 @@
+"""Load from a REST API that behaves, and from one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stamina
+
+from esker.errors import BackfillUnsuitable, PartsMissing, SourceUnavailable
+from esker.sources.http import reader
+from tests.folder import Folder
+from tests.sources.rest_server import Api, Asked, body, reset, serving, status
+
+pytestmark = pytest.mark.spark
+
+MakeFolder = Callable[..., Folder]
+TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+CURSOR = {
+    "path": "/cursor",
+    "paginator": {"type": "cursor", "cursor_path": "next", "cursor_param": "at"},
+    "data_selector": "data.items",
+}
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    with serving(Api()) as api:
+        yield api
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting() -> Iterator[None]:
+    """Repeat requests at once, as often as declared."""
+    with stamina.set_testing(True, attempts=3, cap=True):
+        yield
+
+
+def pipeline(make_folder: MakeFolder, api: Api, source: dict[str, Any], **keys: Any) -> Folder:
+    declared = {"type": "http", "url": api.url, "retries": 2, **source}
+    return make_folder(pipelines={"sales": {"source": declared, "table": "shop.sales", **keys}})
+
+
+def day(ago: int, hour: int = 12) -> str:
+    return f"{TODAY - timedelta(days=ago) + timedelta(hours=hour):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def by_windows(make_folder: MakeFolder, api: Api, **keys: Any) -> Folder:
+    """Windows of a day, of the last five days."""
+    window = {"every": "1d", "start": day(5, 0), **keys.pop("window", {})}
+    source = {
+        **CURSOR,
+        "incremental": {"start_param": "since", "end_param": "until"},
+        "window": window,
+        **keys.pop("source", {}),
+    }
+    return pipeline(
+        make_folder, api, source, **{"mode": "upsert", "key": ["id"], "order_by": "changed", **keys}
+    )
+
+
+def begins(ago: int) -> Callable[[Asked], bool]:
+    return lambda asked: asked.query.get("since") == day(ago, 0)
+
+
+# --- whole ---------------------------------------------------------------------------------------
+
+
+def test_all_of_it_in_each_run(make_folder: MakeFolder, api: Api) -> None:
+    """What the API no longer has is deleted; the same again is not loaded again; pages may repeat rows."""
+    api.records = [{"id": number, "name": f"n{number}"} for number in (*range(8), 7)]
+    folder = pipeline(make_folder, api, CURSOR, mode="sync", key=["id"], deletes="hard")
+    first = folder.run().rows
+    assert (first.read, first.inserted, first.duplicates) == (9, 8, 1)
+    again = folder.run()
+    assert (again.rows.read, again.batches) == (0, 0)
+    assert "the source has nothing new" in again.notes
+    api.records = [{"id": number, "name": "x" if number == 3 else f"n{number}"} for number in range(8)][1:]
+    folder.change(guard={"max_delete": "50%"})
+    second = folder.run().rows
+    assert (second.updated, second.missing) == (1, 1)
+    assert folder.rows("shop.sales", "id") == [(number,) for number in range(1, 8)]
+    full = folder.open().backfill("sales", full=True)
+    assert (full.status, full.rows.unchanged) == ("succeeded", 7), full.error
+    with pytest.raises(BackfillUnsuitable):
+        folder.open().backfill("sales", since="2026-01-01", until="2026-01-02")
+
+
+def test_values_are_exact(make_folder: MakeFolder, api: Api) -> None:
+    """Numbers come as the API writes them, and types are those of JSON lines."""
+    api.raw = (
+        '[{"id": 1, "amount": 12345678901234.50, "big": 9223372036854775807, "in": {"a": [1, 2]}},\n'
+        ' {"id": 2, "amount": 0.10, "big": 1, "in": null}]'
+    )
+    columns = {"amount": "decimal(20,2)"}
+    folder = pipeline(make_folder, api, {"path": "raw"}, mode="replace", columns=columns)
+    folder.run()
+    rows = folder.rows("shop.sales", "id", "amount", "big")
+    assert rows == [(1, Decimal("12345678901234.50"), 9223372036854775807), (2, Decimal("0.10"), 1)]
+    assert ([1, 2],) in folder.rows("shop.sales", "in.a")
+
+
+def test_records_that_are_no_objects(make_folder: MakeFolder, api: Api) -> None:
+    """They are bad rows, kept in the quarantine; the others are loaded."""
+    api.raw = '[{"id": 1}, 5, "x", {"id": 2}]'
+    folder = pipeline(make_folder, api, {"path": "raw"}, bad_rows="quarantine")
+    counts = folder.run().rows
+    assert (counts.inserted, counts.quarantined) == (2, 2)
+
+
+def test_children(make_folder: MakeFolder, api: Api) -> None:
+    api.records = [{"id": number} for number in range(5)]
+    api.comments = {str(post): [{"n": 10 * post + at} for at in range(2)] for post in range(5)}
+    parent = {"path": "/linked", "paginator": {"type": "header_link"}, "include": {"post_id": "id"}}
+    source = {"path": "/posts/{id}/comments", "parent": parent}
+    folder = pipeline(make_folder, api, source, mode="upsert", key=["post_id", "n"])
+    assert folder.run().rows.inserted == 10
+    assert folder.rows("shop.sales", "post_id", "n") == [
+        (n // 10, n) for n in (0, 1, *range(10, 12), 20, 21, 30, 31, 40, 41)
+    ]
+
+
+@pytest.mark.parametrize(
+    "fault", [status(500), body(b""), body(b'{"data": {'), reset], ids=["500", "empty", "cut", "reset"]
+)
+def test_a_failure_half_way_changes_nothing(make_folder: MakeFolder, api: Api, fault: Any) -> None:
+    """A part is never taken for the whole: what is stored stays, and the next run reads it all."""
+    api.records = [{"id": number} for number in range(8)]
+    folder = pipeline(
+        make_folder, api, CURSOR, mode="sync", key=["id"], deletes="hard", guard={"max_delete": "100%"}
+    )
+    folder.run()
+    api.records = [{"id": number} for number in range(1, 9)]
+    api.always = [(lambda asked: asked.query.get("at") == "6", fault)]
+    with pytest.raises(SourceUnavailable):
+        folder.run()
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == list(range(8))
+    api.always = []
+    counts = folder.run().rows
+    assert (counts.inserted, counts.missing) == (1, 1)
+
+
+def test_records_in_the_folder_of_the_project(
+    make_folder: MakeFolder, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where they are kept on a cluster. Its name begins with a dot, and Spark reads them all the same."""
+    (tmp_path / ".esker").mkdir()
+    monkeypatch.setattr(reader, "_folder", lambda opening: tmp_path / ".esker")
+    api.records = [{"id": number} for number in range(8)]
+    assert pipeline(make_folder, api, CURSOR).run().rows.inserted == 8
+    assert list((tmp_path / ".esker").iterdir()) == []
+
+
+def test_peek(make_folder: MakeFolder, api: Api) -> None:
+    """One page is enough for a look."""
+    api.records = [{"id": number, "name": "a"} for number in range(8)]
+    peeked = pipeline(make_folder, api, CURSOR).open().peek("sales", 2)
+    assert peeked.columns == ("id", "name")
+    assert len(peeked.rows) == 2
+    assert len(api.asked) == 1
+
+
+# --- by windows ----------------------------------------------------------------------------------
+
+
+def test_windows(make_folder: MakeFolder, api: Api) -> None:
+    """Each is asked for once. A changed record comes with a later one, and no run reads what is covered."""
+    api.records = [{"id": number, "changed": day(5 - number), "v": 1} for number in range(5)]
+    folder = by_windows(make_folder, api)
+    assert folder.run().rows.inserted == 5
+    assert sum("at" not in asked.query for asked in api.asked) == 5
+    assert folder.run().rows.read == 0
+    assert len(api.asked) == 5
+    [line] = folder.open().windows("sales")
+    assert line.status == "covered"
+
+
+def test_a_window_in_which_the_api_is_down(make_folder: MakeFolder, api: Api) -> None:
+    """The others are loaded, the run says what is missing, and the next one fetches it."""
+    api.records = [{"id": number, "changed": day(5 - number % 5), "v": 1} for number in range(20)]
+    folder = by_windows(make_folder, api)
+    api.always = [(lambda asked: begins(3)(asked) and "at" in asked.query, status(500))]  # its second page
+    with pytest.raises(PartsMissing, match="1 part of the source could not be read") as caught:
+        folder.run()
+    assert day(3, 0)[:10] in caught.value.reason
+    assert {row[0] for row in folder.rows("shop.sales", "id")} == {n for n in range(20) if n % 5 != 2}
+    assert "failed" in [line.status for line in folder.open().windows("sales")]
+    api.always = []
+    asked = len(api.asked)
+    assert folder.run().rows.inserted == 4
+    assert all(begins(3)(each) for each in api.asked[asked:])
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == sorted(range(20), key=lambda n: repr((n,)))
+    assert folder.run().rows.read == 0
+
+
+def test_windows_without_records_and_too_large_ones(make_folder: MakeFolder, api: Api) -> None:
+    """Nothing is there for days, then far too much in one: it is halved."""
+    folder = by_windows(make_folder, api, window={"split_at": 5})
+    assert folder.run().rows.read == 0
+    folder = by_windows(make_folder, api, window={"split_at": 5})
+    api.records = [{"id": hour, "changed": day(2, hour)} for hour in range(20)]
+    assert folder.run().rows.inserted == 20
+    asked = len(api.asked)
+    assert folder.run().rows.read == 0
+    assert len(api.asked) == asked
+    again = folder.open().backfill("sales", since=day(2, 0), until=day(1, 0))
+    assert (again.status, again.rows.read, again.rows.updated) == ("succeeded", 20, 0), again.error
