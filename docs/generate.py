@@ -152,6 +152,7 @@ _TITLES = {
     "Pipeline": "A pipeline",
     "FilesSource": "Source: files",
     "OaiPmhSource": "Source: oai_pmh",
+    "JdbcSource": "Source: jdbc",
     "WindowSettings": "Windows of time",
     "ColumnDeclaration": "A column",
     "SqliteCatalog": "Catalog: sqlite",

@@ -22,6 +22,7 @@ from esker.errors import (
     DiskFull,
     EskerError,
     OutOfMemory,
+    SourceUnavailable,
     SourceUnreadable,
     SparkFailed,
     StoreNotDeclared,
@@ -85,6 +86,8 @@ def explain(
     text = "\n".join(f"{cause.kind}: {cause.message}" for cause in chain)
     last = chain[-1]
     words = first_line(last.message) or last.kind
+    if told := _of_database(chain):
+        return SourceUnavailable("the source's database", told, 1)
     known: tuple[tuple[str, Callable[[], EskerError]], ...] = (
         ("No space left on device", lambda: DiskFull("No space left on device.")),
         ("Disk quota exceeded", lambda: DiskFull("Disk quota exceeded.")),
@@ -131,6 +134,14 @@ def first_line(text: str) -> str:
     """Return the first line of a message, without Spark's error class in front."""
     line = text.strip().splitlines()[0] if text.strip() else ""
     return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line)
+
+
+def _of_database(chain: list[Cause]) -> str | None:
+    """Return what a source's database said; None where the failure is another's, such as a catalog's."""
+    if any(cause.kind == "UncheckedSQLException" for cause in chain):
+        return None
+    told = [cause.message for cause in chain if cause.kind.endswith(("SQLException", "SQLiteException"))]
+    return first_line(told[-1]) if told else None
 
 
 def _ended(what: str, log: Path) -> EskerError:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
-from esker.project.sources import FilesSource, OaiPmhSource, PluggedInSource, SourceDeclaration
+from esker.project.sources import FilesSource, JdbcSource, OaiPmhSource, PluggedInSource, SourceDeclaration
 
 GROUP = "esker.sources"
-BUILT_IN: tuple[type[SourceDeclaration], ...] = (FilesSource, OaiPmhSource)
+BUILT_IN: tuple[type[SourceDeclaration], ...] = (FilesSource, OaiPmhSource, JdbcSource)
 
 
 def _plugged_in() -> tuple[type[SourceDeclaration], ...]:

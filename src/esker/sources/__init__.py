@@ -8,6 +8,7 @@ from esker.sources.span import Span
 
 _READERS = {
     "files": "esker.sources.files.reader:FilesReader",
+    "jdbc": "esker.sources.jdbc.reader:JdbcReader",
     "oai_pmh": "esker.sources.oai_pmh:OaiPmhReader",
 }
 """Where each kind is read. Imported when it is used: what a kind needs need not be installed for others."""

@@ -1,8 +1,16 @@
 """What users declare of sources. `source_kinds.py` beside this package puts all kinds together."""
 
 from esker.project.sources.files import FilesSource
+from esker.project.sources.jdbc import JdbcSource
 from esker.project.sources.oai_pmh import OaiPmhSource
 from esker.project.sources.source import PluggedInSource, SourceDeclaration
 from esker.project.sources.windows import WindowSettings
 
-__all__ = ["FilesSource", "OaiPmhSource", "PluggedInSource", "SourceDeclaration", "WindowSettings"]
+__all__ = [
+    "FilesSource",
+    "JdbcSource",
+    "OaiPmhSource",
+    "PluggedInSource",
+    "SourceDeclaration",
+    "WindowSettings",
+]
