@@ -30,8 +30,13 @@ def spark_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Start the one Spark of this test process, with the jars that any test in it needs."""
     buckets = {"type": "sqlite", "path": "buckets.db", "warehouse": "s3://nowhere"}
     server = {"type": "jdbc", "url": "jdbc:postgresql://127.0.0.1/nowhere", "warehouse": "s3://nowhere"}
-    connections = {"buckets": buckets, "server": server}
-    folder = Folder(tmp_path_factory.mktemp("spark"), store={"type": "s3"}, connections=connections)
+    rows = {"type": "jdbc", "url": "jdbc:mariadb://127.0.0.1/nowhere", "table": "nothing"}
+    folder = Folder(
+        tmp_path_factory.mktemp("spark"),
+        store={"type": "s3"},
+        connections={"buckets": buckets, "server": server},
+        pipelines={"rows": {"source": rows, "table": "shop.rows"}},
+    )
     _ = folder.open().engine
     yield
     from pyspark import SparkContext

@@ -16,7 +16,11 @@ URL = "url: 'jdbc:postgresql://db/shop', table: orders"
 @pytest.mark.parametrize(
     ("source", "mode", "message"),
     [
-        ("url: 'jdbc:oracle:thin:db', table: orders", "append", "must begin with jdbc:postgresql://"),
+        (
+            "url: 'jdbc:oracle:thin:db', table: orders",
+            "append",
+            "must begin with jdbc:postgresql://, jdbc:mariadb://",
+        ),
         ("url: 'jdbc:postgresql://me:pw@db/shop', table: orders", "append", "the url holds credentials"),
         (
             "url: 'jdbc:postgresql://db/shop?password=pw', table: orders",
@@ -40,7 +44,7 @@ URL = "url: 'jdbc:postgresql://db/shop', table: orders"
         (
             "url: 'jdbc:sqlite:shop.db', table: orders, cursor: at, window: {every: 1h}",
             "append",
-            "SQLite has no type for times",
+            "only PostgreSQL is read by windows so far",
         ),
     ],
 )

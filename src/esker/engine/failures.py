@@ -41,6 +41,9 @@ _FILE = re.compile(
     r"(?:reading (?:the )?file|for file|file path)[: ]+'?(?:file:)?(/[^\s'\"]+)", re.IGNORECASE
 )
 
+_SQL_FAILURE = re.compile(r"P?SQL\w*Exception")
+"""What drivers of databases raise."""
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -140,7 +143,7 @@ def _of_database(chain: list[Cause]) -> str | None:
     """Return what a source's database said; None where the failure is another's, such as a catalog's."""
     if any(cause.kind == "UncheckedSQLException" for cause in chain):
         return None
-    told = [cause.message for cause in chain if cause.kind.endswith(("SQLException", "SQLiteException"))]
+    told = [cause.message for cause in chain if _SQL_FAILURE.fullmatch(cause.kind)]
     return first_line(told[-1]) if told else None
 
 

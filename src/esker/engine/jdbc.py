@@ -30,7 +30,11 @@ _READ_ONLY = "1"
 _PASSING = ("08", "53", "57P")
 """How the states begin that may be others a moment later: no connection, no room, going down or coming up."""
 _NO_NULLS = 0
-_DRIVERS = {"postgresql": "org.postgresql.Driver", "sqlite": "org.sqlite.JDBC"}
+_DRIVERS = {
+    "postgresql": "org.postgresql.Driver",
+    "mariadb": "org.mariadb.jdbc.Driver",
+    "sqlite": "org.sqlite.JDBC",
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,23 @@ class Address:
                 "tcpKeepAlive": "true",
             }
             return cls(source.kind, source.url, source.reads, properties)
+        if source.kind == "mariadb":
+            milliseconds = str(math.ceil(source.timeout.total_seconds() * 1000))
+            properties |= {
+                "connectTimeout": str(1000 * _CONNECT_SECONDS),
+                "socketTimeout": milliseconds,
+                "connectionTimeZone": "UTC",
+                "forceConnectionTimeZoneToSession": "true",
+            }
+            # Spark knows the address of MySQL only. For others it puts names into quotes that make texts of
+            # them here: every row would hold the names of its columns.
+            address = "jdbc:mysql:" + source.url.split(":", 2)[2]
+            return cls(
+                source.kind,
+                f"{address}{'&' if '?' in address else '?'}permitMysqlScheme",
+                source.reads,
+                properties,
+            )
         # Without this, a file that is not there would be made.
         properties |= {"open_mode": _READ_ONLY, "busy_timeout": str(1000 * _CONNECT_SECONDS)}
         return cls(source.kind, f"jdbc:sqlite:{path}", source.reads, properties)
@@ -120,7 +141,11 @@ class Connection:
     def primary_key(self, schema: str | None, table: str) -> list[str]:
         """Return the columns of a table's primary key."""
         try:
-            found = self._java.getMetaData().getPrimaryKeys(None, schema, table)
+            # What others call a schema is a catalog in MariaDB.
+            is_catalog = self._address.kind == "mariadb"
+            catalog = (schema or self._java.getCatalog()) if is_catalog else None
+            within = None if is_catalog else (schema or self._java.getSchema())
+            found = self._java.getMetaData().getPrimaryKeys(catalog, within, table)
             names = []
             while found.next():
                 names.append(str(found.getString("COLUMN_NAME")))

@@ -15,8 +15,14 @@ from esker.project.secrets import Secret
 from esker.project.sources.source import SourceDeclaration
 from esker.project.sources.windows import WindowSettings
 
-DatabaseKind = Literal["postgresql", "sqlite"]
-_KINDS: tuple[DatabaseKind, ...] = ("postgresql", "sqlite")
+DatabaseKind = Literal["postgresql", "mariadb", "sqlite"]
+_KINDS: dict[str, DatabaseKind] = {
+    "jdbc:postgresql://": "postgresql",
+    "jdbc:mariadb://": "mariadb",
+    "jdbc:mysql://": "mariadb",
+    "jdbc:sqlite:": "sqlite",
+}
+"""How addresses begin. MariaDB and MySQL speak one protocol."""
 _REPEATABLE = ("upsert", "insert_only", "scd2")
 """Modes in which a row that is read again changes nothing."""
 
@@ -52,7 +58,8 @@ class JdbcSource(SourceDeclaration):
 
     type: Literal["jdbc"] = "jdbc"
     url: str = Field(
-        description="`jdbc:postgresql://host:5432/database` or `jdbc:sqlite:path`, without credentials."
+        description="`jdbc:postgresql://host:5432/database`, `jdbc:mariadb://…`, `jdbc:mysql://…` or "
+        "`jdbc:sqlite:path`, without credentials."
     )
     user: str | None = Field(None, description="User of the database.")
     password: Secret | None = None
@@ -96,7 +103,7 @@ class JdbcSource(SourceDeclaration):
     @property
     def kind(self) -> DatabaseKind:
         """Which database it is."""
-        return next(kind for kind in _KINDS if self.url.startswith(f"jdbc:{kind}:"))
+        return next(kind for start, kind in _KINDS.items() if self.url.startswith(start))
 
     @property
     def reads(self) -> str:
@@ -140,8 +147,8 @@ class JdbcSource(SourceDeclaration):
     @field_validator("url")
     @classmethod
     def _known_without_credentials(cls, url: str) -> str:
-        if not any(url.startswith(f"jdbc:{kind}:") for kind in _KINDS):
-            raise ValueError("the url must begin with jdbc:postgresql:// or jdbc:sqlite:")
+        if not url.startswith(tuple(_KINDS)):
+            raise ValueError(f"the url must begin with {', '.join(_KINDS)}")
         if re.search(r"//[^/?]*@|[?&;](?:user|password)=", url):
             raise ValueError("the url holds credentials; write them as user: and password: ${NAME}")
         return url
@@ -174,6 +181,6 @@ class JdbcSource(SourceDeclaration):
                 raise MistakeAt((key,), f"with window:, {key}: has no meaning; see overlap: and lag: there")
         if self.nulls == "include":
             raise MistakeAt(("nulls",), "rows without a time are in no window; write error or skip")
-        if self.kind == "sqlite":
-            raise MistakeAt(("window",), "SQLite has no type for times; read by cursor: alone")
+        if self.kind != "postgresql":
+            raise MistakeAt(("window",), "only PostgreSQL is read by windows so far; read by cursor: alone")
         return self

@@ -14,7 +14,7 @@ from esker.engine.jdbc import Address, Connection, DatabaseColumn, connect, jdbc
 from esker.engine.session import Engine
 from esker.errors import CursorUnsuitable, SourceRefused
 from esker.project.sources import JdbcSource
-from esker.sources.jdbc.dialect import Dialect, dialect_of, name, name_of
+from esker.sources.jdbc.dialect import Dialect, dialect_of
 
 _ROWS = "esker_rows"
 
@@ -65,7 +65,7 @@ class Relation:
     @property
     def _from(self) -> str:
         if self._source.table is not None:
-            return name(self._source.table)
+            return self.dialect.table(self._source.table)
         return f"({self._source.query}) AS {_ROWS}"
 
     def column(self, wanted: str) -> DatabaseColumn:
@@ -86,20 +86,24 @@ class Relation:
             return None
         schema, _, table = self._source.table.rpartition(".")
         names = self.connection.primary_key(schema or None, table)
-        column = self.column(names[0]) if len(names) == 1 else None
+        # The key is looked up by name: it may be that of another table, which this one's place in the search
+        # path hides.
+        column = next((each for each in self.columns if [each.name] == names), None)
         return column if column is not None and self.dialect.is_ordered(column) else None
 
     def nulls(self, column: DatabaseColumn) -> int:
         """Return how many rows have no value in a column."""
         if not column.may_be_null:
             return 0
-        [[count]] = self.connection.rows(f"SELECT count(*) FROM {self._from} WHERE {name_of(column)} IS NULL")
+        [[count]] = self.connection.rows(
+            f"SELECT count(*) FROM {self._from} WHERE {self.dialect.name(column)} IS NULL"
+        )
         return int(count or 0)
 
     def highest(self, column: DatabaseColumn) -> str | None:
         """Return the highest value of a column; None where there is none."""
         # Not max(): PostgreSQL has none for some types that it can put in order.
-        quoted = name_of(column)
+        quoted = self.dialect.name(column)
         found = self.connection.rows(
             f"SELECT {self._value(column)} FROM {self._from} WHERE {quoted} IS NOT NULL "
             f"ORDER BY {quoted} DESC LIMIT 1"
@@ -120,7 +124,7 @@ class Relation:
             inside = self.inside(column, Bounds(above, bounds.top, is_closed))
             found = self.connection.rows(
                 f"SELECT {self._value(column)} FROM {self._from} WHERE {inside} "
-                f"ORDER BY {name_of(column)} LIMIT 1 OFFSET {size - 1}"
+                f"ORDER BY {self.dialect.name(column)} LIMIT 1 OFFSET {size - 1}"
             )
             top = found[0][0] if found else bounds.top
             yield Bounds(above, top, is_closed, with_nulls)
@@ -130,11 +134,11 @@ class Relation:
 
     def _value(self, column: DatabaseColumn) -> str:
         # With a name of its own: in ORDER BY, the column's would mean this text.
-        return f"{self.dialect.as_text(name_of(column))} AS esker_value"
+        return f"{self.dialect.as_text(self.dialect.name(column))} AS esker_value"
 
     def inside(self, column: DatabaseColumn, bounds: Bounds) -> str:
         """Return the condition of a range."""
-        quoted, parts = name_of(column), []
+        quoted, parts = self.dialect.name(column), []
         if bounds.above is not None:
             sign = ">=" if bounds.is_closed else ">"
             parts.append(f"{quoted} {sign} {self.dialect.literal(bounds.above, column)}")

@@ -16,12 +16,8 @@ _ORDERED = {
     *("date", "timestamp", "timestamptz"),
 }
 """Types of PostgreSQL whose ranges make chunks."""
+_NUMBERS = ("int", "tinyint", "smallint", "mediumint", "bigint", "decimal")
 _TIMES = ("date", "timestamp", "timestamptz")
-
-
-def name(text: str) -> str:
-    """Return a name in quotes; a table's may have its schema before a dot."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in text.split("."))
 
 
 @dataclass(frozen=True)
@@ -31,6 +27,16 @@ class Dialect:
     has_snapshots: bool = True
     is_text: bool = False
     """Values are read as texts, and parsed as their columns' types."""
+    mark: str = '"'
+    """What stands around names."""
+
+    def name(self, column: DatabaseColumn) -> str:
+        """Return a column's name in quotes. Dots are a part of it."""
+        return self.mark + column.name.replace(self.mark, 2 * self.mark) + self.mark
+
+    def table(self, text: str) -> str:
+        """Return a table's name in quotes, with its schema, if that stands before a dot."""
+        return ".".join(self.name(DatabaseColumn(part, "", False)) for part in text.split("."))
 
     def literal(self, value: str, column: DatabaseColumn) -> str:
         """Return a value of a column. A text takes the type of what it is compared with."""
@@ -84,7 +90,7 @@ class SqliteDialect(Dialect):
 
     def selected(self, columns: tuple[DatabaseColumn, ...]) -> str:
         return ", ".join(
-            name_of(c) if _is_binary(c) else f"{_text(name_of(c), _digits(c))} AS {name_of(c)}"
+            self.name(c) if _is_binary(c) else f"{_text(self.name(c), _digits(c))} AS {self.name(c)}"
             for c in columns
         )
 
@@ -96,13 +102,31 @@ class SqliteDialect(Dialect):
         return tuple(Column(column.name, _type(column.type)) for column in columns)
 
 
+@dataclass(frozen=True)
+class MariaDbDialect(Dialect):
+    """MariaDB and MySQL. Snapshots cannot be shared there: each batch is one query."""
+
+    has_snapshots: bool = False
+    mark: str = "`"
+
+    def literal(self, value: str, column: DatabaseColumn) -> str:
+        # A number in quotes would be compared as a double, which has fewer digits.
+        if column.type.startswith(_NUMBERS) and _NUMBER.fullmatch(value):
+            return value
+        return super().literal(value.replace("\\", "\\\\"), column)
+
+    def as_text(self, expression: str) -> str:
+        return f"CAST({expression} AS CHAR)"
+
+    def is_ordered(self, column: DatabaseColumn) -> bool:
+        return column.type.startswith((*_NUMBERS, *_TIMES, "datetime"))
+
+    def is_time(self, column: DatabaseColumn) -> bool:
+        return column.type.startswith((*_TIMES, "datetime"))
+
+
 def dialect_of(kind: str) -> Dialect:
-    return SqliteDialect() if kind == "sqlite" else Dialect()
-
-
-def name_of(column: DatabaseColumn) -> str:
-    """Return a column's name in quotes. Dots are a part of it."""
-    return '"' + column.name.replace('"', '""') + '"'
+    return {"sqlite": SqliteDialect(), "mariadb": MariaDbDialect()}.get(kind, Dialect())
 
 
 def _text(expression: str, digits: int) -> str:

@@ -35,6 +35,7 @@ from esker.sources.span import Span
 from esker.sources.windowed import WindowedReader
 
 _PEEKED = 100
+_ENDLESS = ("infinity", "nan", "inf")
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,13 @@ class JdbcReader(Reader):
             alone = relation.inside(column, Bounds(None, None, with_nulls=True))
             told = f"{nulls} rows of {self._name} without {column.name}"
             return [Slice(position, position or {"cursor": None}, new_run_id(), 0, told, _Part((alone,)))]
+        if top.lower() in _ENDLESS:
+            raise unsuitable(
+                source,
+                column.name,
+                f'Its highest value is "{top}": nothing would ever lie beyond it.',
+                "Leave such rows out with query:, or choose another column.",
+            )
         above = self._first(column, last)
         is_closed = source.is_closed(self._opening.pipeline.mode) or source.lag is not None
         bounds = Bounds(above, top, is_closed and above is not None, with_nulls)

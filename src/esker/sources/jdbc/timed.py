@@ -15,7 +15,6 @@ from esker.engine.session import Engine
 from esker.errors import NullCursor
 from esker.project.sources import JdbcSource
 from esker.sources.jdbc.database import Relation, unsuitable
-from esker.sources.jdbc.dialect import name_of
 from esker.sources.windowed import TimedSource
 from esker.sources.windows import Window
 
@@ -50,7 +49,7 @@ class TimedTable(TimedSource):
     def earliest(self) -> datetime | None:
         relation = self._relation()
         try:
-            column = name_of(relation.column(self._cursor))
+            column = relation.dialect.name(relation.column(self._cursor))
             seconds = relation.number(f"extract(epoch FROM min({column}))")
         finally:
             relation.close()
@@ -77,7 +76,7 @@ class TimedTable(TimedSource):
         # A snapshot for each window: one for all of them would be held for hours.
         relation = self._relation()
         try:
-            column = name_of(relation.column(self._cursor))
+            column = relation.dialect.name(relation.column(self._cursor))
             inside = f"{column} >= '{_stamp(window.since)}' AND {column} < '{_stamp(window.until)}'"
             # A window that is halved at more than so many rows need not be read to its end.
             is_single = window.seconds - int(self._window.overlap.total_seconds()) <= 1
