@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
+import psycopg
 import pytest
 
 from esker.errors import CursorUnsuitable, NullCursor, SourceRefused, SourceUnavailable
 from esker.events import Event, Reached, Step
+from esker.pipeline.plan import open_reader
 from tests.folder import Folder
 from tests.servers.postgres import Database
 
@@ -124,12 +127,14 @@ def test_all_chunks_see_one_state(shop: Shop) -> None:
 
 
 def test_reading_locks_nothing(shop: Shop) -> None:
-    """While a run is under way, the table can be written, and even be given another column."""
+    """While a run is under way, the table can be written. Only what would empty it for a snapshot waits."""
     shop.fill(1, 20)
     folder = shop.project("replace")
 
     def write() -> None:
         shop.sql("SET lock_timeout = '2s'; UPDATE orders SET name = 'x'; INSERT INTO orders VALUES (99)")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            shop.sql("SET lock_timeout = '100ms'; TRUNCATE orders")
 
     folder.run(listen=at(Step.READ, write))
     assert ids(folder) == list(range(1, 21))
@@ -298,6 +303,24 @@ def test_cursors_of_many_types(
     assert sorted(str(row[0]) for row in folder.rows("shop.sales", "at")) == values
 
 
+def test_a_cursor_without_end(shop: Shop) -> None:
+    """Nothing would ever lie beyond infinity."""
+    shop.sql("INSERT INTO orders VALUES (1, 'for ever', 'infinity')")
+    with pytest.raises(CursorUnsuitable) as caught:
+        shop.project("upsert", cursor="changed").run()
+    assert "nothing would ever lie beyond it" in caught.value.reason
+
+
+def test_versions(shop: Shop) -> None:
+    """Without order_by, versions begin when the database was looked at, by its own clock."""
+    shop.fill(1, 3)
+    folder = shop.project("scd2")
+    folder.run()
+    shop.sql("UPDATE orders SET name = 'other' WHERE id = 2")
+    folder.run()
+    assert [row[0] for row in folder.rows("shop.sales", "id", "is_current") if not row[1]] == [2]
+
+
 # --- by windows of time --------------------------------------------------------------------------
 
 WINDOW = {"every": "15m", "start": "2026-01-01T12:00:00Z", "max_windows": 4000, "split_at": 20}
@@ -331,7 +354,7 @@ def test_a_wrong_password(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "quite-wrong-indeed" not in str(caught.value.as_json())
 
 
-def test_nothing_tells_the_password(shop: Shop) -> None:
+def test_nothing_tells_the_password(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
     """Not the plan, not Spark's plan, not its log."""
     shop.fill(1, 3)
     folder = shop.project("upsert")
@@ -339,6 +362,12 @@ def test_nothing_tells_the_password(shop: Shop) -> None:
     told = str([plan.as_json() for plan in opened.plan()]) + str(folder.run().as_json())
     told += "".join(path.read_text() for path in folder.path.glob(".esker/logs/*"))
     told += opened.engine.log.read_text()
+    with closing(open_reader(opened.engine, "sales")) as reader:
+        piece = reader.newest()
+        assert piece is not None
+        reader.read(piece, ()).explain(extended=True)
+    told += capfd.readouterr().out
+    assert "JDBCRelation" in told
     assert shop.database.password not in told
 
 

@@ -25,7 +25,6 @@ from esker.project.sources import JdbcSource
 _TRIES = 4
 _FIRST_PAUSE = 0.25
 _CONNECT_SECONDS = 10
-_REPEATABLE_READ = 4
 _READ_ONLY = "1"
 _PASSING = ("08", "53", "57P")
 """How the states begin that may be others a moment later: no connection, no room, going down or coming up."""
@@ -153,17 +152,40 @@ class Connection:
             raise _failure(error, self._address) from error
         return names
 
-    def hold_snapshot(self) -> str:
-        """Begin a transaction that sees one state of the database, and return the name of that state."""
+    def hold_snapshot(self, looking: str) -> str:
+        """Keep one state of the database for others, until this connection is closed; return its name.
+
+        To a snapshot, a table that is truncated or rewritten later is empty. So `looking`, a query of no
+        rows, first takes the lock of all that is going to be read: it lets everybody read and write, and
+        makes TRUNCATE and ALTER TABLE wait.
+        """
+        self._begin()
+        self.rows(looking)
+        return str(self.rows("SELECT pg_export_snapshot()")[0][0])
+
+    def enter_snapshot(self, snapshot: str) -> None:
+        """See, from now on, what a snapshot shows."""
+        self._begin()
+        self._execute(_entering(snapshot))
+
+    def _begin(self) -> None:
+        # A connection that waits for Spark does nothing for a long while.
+        self._execute("SET idle_in_transaction_session_timeout = 0")
         try:
-            # One that waits for Spark does nothing for a long while.
-            self._java.createStatement().execute("SET idle_in_transaction_session_timeout = 0")
             self._java.setReadOnly(True)
-            self._java.setTransactionIsolation(_REPEATABLE_READ)
             self._java.setAutoCommit(False)
         except Py4JJavaError as error:
             raise _failure(error, self._address) from error
-        return str(self.rows("SELECT pg_export_snapshot()")[0][0])
+
+    def _execute(self, sql: str) -> None:
+        try:
+            statement = self._java.createStatement()
+            try:
+                statement.execute(sql)
+            finally:
+                statement.close()
+        except Py4JJavaError as error:
+            raise _failure(error, self._address) from error
 
     def close(self) -> None:
         with suppress(*JvmFailure):
@@ -218,16 +240,17 @@ def jdbc_frame(
         "preferTimestampNTZ": "true",
     }
     if snapshot is not None:
-        properties["sessionInitStatement"] = (
-            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-            f"SET TRANSACTION SNAPSHOT '{snapshot}'"
-        )
+        properties["sessionInitStatement"] = _entering(snapshot)
     if schema is not None:
         properties["customSchema"] = schema
     reader = engine.spark.read
     if predicates:
         return reader.jdbc(address.url, rows, predicates=list(predicates), properties=properties)
     return reader.jdbc(address.url, rows, properties=properties)
+
+
+def _entering(snapshot: str) -> str:
+    return f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
 
 
 def _failure(error: Py4JJavaError, address: Address, tries: int = 1) -> EskerError:

@@ -36,6 +36,7 @@ class Relation:
         self._engine, self._source = engine, source
         self.dialect: Dialect = dialect_of(source.kind)
         self._connection: Connection | None = None
+        self._holder: Connection | None = None
         self._snapshot: str | None = None
 
     @cached_property
@@ -46,21 +47,29 @@ class Relation:
     @property
     def connection(self) -> Connection:
         if self._connection is None:
-            self._connection = connect(self._engine, self.address)
             if self.dialect.has_snapshots:
-                self._snapshot = self._connection.hold_snapshot()
+                self._holder = connect(self._engine, self.address)
+                self._snapshot = self._holder.hold_snapshot(self._no_rows)
+            self._connection = connect(self._engine, self.address)
+            if self._snapshot is not None:
+                self._connection.enter_snapshot(self._snapshot)
         return self._connection
 
     def close(self) -> None:
-        """Give back the connection, and with it the snapshot."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection, self._snapshot = None, None
+        """Give back the connections, and with them the snapshot."""
+        for connection in (self._connection, self._holder):
+            if connection is not None:
+                connection.close()
+        self._connection, self._holder, self._snapshot = None, None, None
         self.__dict__.pop("columns", None)
 
     @cached_property
     def columns(self) -> tuple[DatabaseColumn, ...]:
-        return self.connection.columns(f"SELECT * FROM {self._from} WHERE 1 = 0")
+        return self.connection.columns(self._no_rows)
+
+    @property
+    def _no_rows(self) -> str:
+        return f"SELECT * FROM {self._from} WHERE 1 = 0"
 
     @property
     def _from(self) -> str:
