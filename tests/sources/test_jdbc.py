@@ -387,23 +387,31 @@ def test_what_is_not_there(shop: Shop, source: dict[str, Any], words: str) -> No
 
 
 def test_a_database_that_is_down(shop: Shop) -> None:
-    """A clear error after some tries; the next run goes on."""
-    shop.fill(1, 3)
-    with shop.database.connect() as connection:
-        connection.execute("SELECT 1")
-    folder = shop.project("append", cursor="id")
-    folder.run()
-    url = folder.document["pipelines"]["sales"]["source"]["url"]
-    folder.document["pipelines"]["sales"]["source"]["url"] = "jdbc:postgresql://127.0.0.1:1/nowhere"
-    folder.save()
-    other = shop.project("append", "down", cursor="id", url="jdbc:postgresql://127.0.0.1:1/nowhere")
+    """A clear error, after some tries."""
+    folder = shop.project("append", cursor="id", url="jdbc:postgresql://127.0.0.1:1/nowhere")
     with pytest.raises(SourceUnavailable, match="cannot be read") as caught:
-        other.run()
+        folder.run()
     assert "asked 4 times" in caught.value.reason
-    folder.document["pipelines"]["sales"]["source"]["url"] = url
-    folder.save()
+
+
+def test_a_database_that_lets_nobody_in(shop: Shop) -> None:
+    """For a while: the run that meets it loses nothing, and the next one goes on."""
+    shop.fill(1, 3)
+    role = f"reader_{shop.database.name}"
+    shop.sql(
+        f"CREATE ROLE {role} LOGIN PASSWORD '{shop.database.password}'; GRANT SELECT ON orders TO {role}"
+    )
+    folder = shop.project("append", cursor="id", user=role)
+    folder.run()
     shop.fill(4, 5)
+    shop.sql(f"ALTER ROLE {role} CONNECTION LIMIT 0")
+    with pytest.raises(SourceUnavailable) as caught:
+        folder.run()
+    assert "too many connections" in caught.value.reason
+    assert ids(folder) == [1, 2, 3]
+    shop.sql(f"ALTER ROLE {role} CONNECTION LIMIT -1")
     assert folder.run().rows.read == 2
+    assert ids(folder) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("mode", ["append", "sync"])
