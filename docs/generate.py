@@ -165,6 +165,7 @@ _TITLES = {
     "BasicAuth": "Auth: http_basic",
     "ClientCredentialsAuth": "Auth: oauth2_client_credentials",
     "OaiPmhSource": "Source: oai_pmh",
+    "JdbcSource": "Source: jdbc",
     "WindowSettings": "Windows of time",
     "ColumnDeclaration": "A column",
     "SqliteCatalog": "Catalog: sqlite",

@@ -29,7 +29,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Start the one Spark of this test process, with the jars that any test in it needs."""
     buckets = {"type": "sqlite", "path": "buckets.db", "warehouse": "s3://nowhere"}
-    folder = Folder(tmp_path_factory.mktemp("spark"), store={"type": "s3"}, connections={"buckets": buckets})
+    server = {"type": "jdbc", "url": "jdbc:postgresql://127.0.0.1/nowhere", "warehouse": "s3://nowhere"}
+    rows = {"type": "jdbc", "url": "jdbc:mariadb://127.0.0.1/nowhere", "table": "nothing"}
+    folder = Folder(
+        tmp_path_factory.mktemp("spark"),
+        store={"type": "s3"},
+        connections={"buckets": buckets, "server": server},
+        pipelines={"rows": {"source": rows, "table": "shop.rows"}},
+    )
     _ = folder.open().engine
     yield
     from pyspark import SparkContext

@@ -818,6 +818,29 @@ class PagesAstray(SourceError):
         )
 
 
+class NullCursor(SourceError):
+    """Rows of a database have no value in the cursor's column, and nothing says what to do with them."""
+
+    code = "ESK-SOURCE-017"
+
+    def __init__(self, source: str, cursor: str, rows: int) -> None:
+        super().__init__(
+            f'"{source}": column "{cursor}" has no value in {rows} row{"s" if rows > 1 else ""}',
+            reason="Rows without a cursor lie beyond no value: they would never be loaded.",
+            remedy="Fill them in, or write nulls: include (read them in every run) or nulls: skip.",
+        )
+
+
+class CursorUnsuitable(SourceError):
+    """A database cannot be read by this column, or not in this way."""
+
+    code = "ESK-SOURCE-018"
+    exit_status = 2
+
+    def __init__(self, source: str, column: str, why: str, remedy: str) -> None:
+        super().__init__(f'"{source}" cannot be read by column "{column}"', reason=why, remedy=remedy)
+
+
 class WindowFailed(SourceError):
     """A window of time could not be read. The others are loaded, and the next run tries it again."""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install the servers that the tests start. PostgreSQL as root on Debian or Ubuntu only; SeaweedFS into .venv.
+# Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
 cd "$(dirname "$0")/../.."
@@ -26,6 +26,24 @@ install_postgresql() {
   fi
 }
 
+install_mariadb() {
+  if command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ]; then
+    return
+  fi
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    echo "MariaDB's server is missing: install mariadb-server and mariadb-client (as root on Debian: make servers)"
+    return
+  fi
+  # The core packages hold the programs only: no service starts.
+  export DEBIAN_FRONTEND=noninteractive
+  options=(-qq -y --no-install-recommends)
+  packages=(mariadb-server-core mariadb-client-core)
+  if ! { apt-get -qq update && apt-get install "${options[@]}" "${packages[@]}"; } >"$output" 2>&1; then
+    echo "MariaDB's server could not be installed:"
+    tail -n 5 "$output"
+  fi
+}
+
 install_seaweedfs() {
   if [ -x .venv/bin/weed ] || command -v weed >/dev/null; then
     return
@@ -38,4 +56,5 @@ install_seaweedfs() {
 }
 
 install_postgresql
+install_mariadb
 install_seaweedfs

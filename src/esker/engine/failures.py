@@ -22,6 +22,7 @@ from esker.errors import (
     DiskFull,
     EskerError,
     OutOfMemory,
+    SourceUnavailable,
     SourceUnreadable,
     SparkFailed,
     StoreNotDeclared,
@@ -39,6 +40,9 @@ _TAIL = 100_000
 _FILE = re.compile(
     r"(?:reading (?:the )?file|for file|file path)[: ]+'?(?:file:)?(/[^\s'\"]+)", re.IGNORECASE
 )
+
+_SQL_FAILURE = re.compile(r"P?SQL\w*Exception")
+"""What drivers of databases raise."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ def explain(
     text = "\n".join(f"{cause.kind}: {cause.message}" for cause in chain)
     last = chain[-1]
     words = first_line(last.message) or last.kind
+    if told := _of_database(chain):
+        return SourceUnavailable("the source's database", told, 1)
     known: tuple[tuple[str, Callable[[], EskerError]], ...] = (
         ("No space left on device", lambda: DiskFull("No space left on device.")),
         ("Disk quota exceeded", lambda: DiskFull("Disk quota exceeded.")),
@@ -131,6 +137,14 @@ def first_line(text: str) -> str:
     """Return the first line of a message, without Spark's error class in front."""
     line = text.strip().splitlines()[0] if text.strip() else ""
     return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line)
+
+
+def _of_database(chain: list[Cause]) -> str | None:
+    """Return what a source's database said; None where the failure is another's, such as a catalog's."""
+    if any(cause.kind == "UncheckedSQLException" for cause in chain):
+        return None
+    told = [cause.message for cause in chain if _SQL_FAILURE.fullmatch(cause.kind)]
+    return first_line(told[-1]) if told else None
 
 
 def _ended(what: str, log: Path) -> EskerError:

@@ -21,6 +21,7 @@ JARS = {
     "sqlite": "org.xerial:sqlite-jdbc:3.53.4.0",
     "aws": f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
     "postgresql": "org.postgresql:postgresql:42.7.14",
+    "mariadb": "org.mariadb.jdbc:mariadb-java-client:3.5.6",
 }
 """Every jar that some connection needs, by the name that connections use."""
 

@@ -271,9 +271,11 @@ def _for_executors(project: Project, jars: list[Path]) -> dict[str, str]:
 
 
 def needed_jars(project: Project) -> list[str]:
-    """Return the names of the jars that a project's catalogs need, Iceberg's first."""
+    """Return the names of the jars that a project's catalogs and sources need, Iceberg's first."""
     bindings = (bind(catalog, project) for catalog in project.catalogs().values())
-    return ["iceberg", *dict.fromkeys(jar for binding in bindings for jar in binding.jars)]
+    of_catalogs = [jar for binding in bindings for jar in binding.jars]
+    of_sources = [jar for pipeline in project.pipelines.values() for jar in pipeline.source.jars]
+    return ["iceberg", *dict.fromkeys((*of_catalogs, *of_sources))]
 
 
 def _check_jars(project: Project, loaded: list[str]) -> None:

@@ -299,6 +299,11 @@ class Pipeline(Declaration):
         return self
 
     @model_validator(mode="after")
+    def _source_fits_the_mode(self) -> Pipeline:
+        self.source.check_mode(self.mode)
+        return self
+
+    @model_validator(mode="after")
     def _windows_fit_the_mode(self) -> Pipeline:
         windows = self.source.windows
         if windows is None:

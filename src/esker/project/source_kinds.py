@@ -12,6 +12,7 @@ from pydantic import Field, create_model, model_validator
 from esker.project.sources import (
     FilesSource,
     HttpSource,
+    JdbcSource,
     OaiPmhSource,
     PluggedInSource,
     PythonSource,
@@ -19,7 +20,13 @@ from esker.project.sources import (
 )
 
 GROUP = "esker.sources"
-BUILT_IN: tuple[type[SourceDeclaration], ...] = (FilesSource, HttpSource, OaiPmhSource, PythonSource)
+BUILT_IN: tuple[type[SourceDeclaration], ...] = (
+    FilesSource,
+    HttpSource,
+    JdbcSource,
+    OaiPmhSource,
+    PythonSource,
+)
 
 
 def _plugged_in() -> tuple[type[SourceDeclaration], ...]:

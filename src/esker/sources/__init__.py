@@ -9,6 +9,7 @@ from esker.sources.span import Span
 _READERS = {
     "files": "esker.sources.files.reader:FilesReader",
     "http": "esker.sources.http.reader:HttpReader",
+    "jdbc": "esker.sources.jdbc.reader:JdbcReader",
     "oai_pmh": "esker.sources.oai_pmh:OaiPmhReader",
     "python": "esker.sources.python:PythonReader",
 }

@@ -2,6 +2,7 @@
 
 from esker.project.sources.files import FilesSource
 from esker.project.sources.http import HttpSource
+from esker.project.sources.jdbc import JdbcSource
 from esker.project.sources.oai_pmh import OaiPmhSource
 from esker.project.sources.python import PythonSource
 from esker.project.sources.source import PluggedInSource, SourceDeclaration
@@ -10,6 +11,7 @@ from esker.project.sources.windows import WindowSettings
 __all__ = [
     "FilesSource",
     "HttpSource",
+    "JdbcSource",
     "OaiPmhSource",
     "PluggedInSource",
     "PythonSource",

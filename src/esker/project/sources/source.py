@@ -24,6 +24,14 @@ class SourceDeclaration(Declaration):
         return self.type
 
     @property
+    def jars(self) -> tuple[str, ...]:
+        """The jars that Spark needs for it, by their names in the lock file."""
+        return ()
+
+    def check_mode(self, mode: str) -> None:
+        """Raise MistakeAt, seen from the pipeline, for a mode in which it would lose or repeat rows."""
+
+    @property
     def windows(self) -> WindowSettings | None:
         """How it is asked by time; None where it is not."""
         found = getattr(self, "window", None)

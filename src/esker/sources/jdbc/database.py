@@ -1,0 +1,197 @@
+"""One table or query of a database: what it has, where its values begin and end, and its rows as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from esker.engine.jdbc import Address, Connection, DatabaseColumn, connect, jdbc_frame
+from esker.engine.session import Engine
+from esker.errors import CursorUnsuitable, SourceRefused
+from esker.project.sources import JdbcSource
+from esker.sources.jdbc.dialect import Dialect, dialect_of
+
+_ROWS = "esker_rows"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A range of a column: what lies beyond `above` (or at it, if closed), up to and including `top`."""
+
+    above: str | None
+    top: str | None
+    is_closed: bool = False
+    with_nulls: bool = False
+
+
+class Relation:
+    """A table or query, as one connection sees it. In PostgreSQL that is one state of the database."""
+
+    def __init__(self, engine: Engine, source: JdbcSource) -> None:
+        self._engine, self._source = engine, source
+        self.dialect: Dialect = dialect_of(source.kind)
+        self._connection: Connection | None = None
+        self._holder: Connection | None = None
+        self._snapshot: str | None = None
+
+    @cached_property
+    def address(self) -> Address:
+        path = self._source.url.removeprefix("jdbc:sqlite:")
+        return Address.of(self._source, str(Path(self._engine.project.path(path))))
+
+    @property
+    def connection(self) -> Connection:
+        if self._connection is None:
+            if self.dialect.has_snapshots:
+                self._holder = connect(self._engine, self.address)
+                self._snapshot = self._holder.hold_snapshot(self._no_rows)
+            self._connection = connect(self._engine, self.address)
+            if self._snapshot is not None:
+                self._connection.enter_snapshot(self._snapshot)
+        return self._connection
+
+    def close(self) -> None:
+        """Give back the connections, and with them the snapshot."""
+        for connection in (self._connection, self._holder):
+            if connection is not None:
+                connection.close()
+        self._connection, self._holder, self._snapshot = None, None, None
+        self.__dict__.pop("columns", None)
+
+    @cached_property
+    def columns(self) -> tuple[DatabaseColumn, ...]:
+        return self.connection.columns(self._no_rows)
+
+    @property
+    def _no_rows(self) -> str:
+        return f"SELECT * FROM {self._from} WHERE 1 = 0"
+
+    @property
+    def _from(self) -> str:
+        if self._source.table is not None:
+            return self.dialect.table(self._source.table)
+        return f"({self._source.query}) AS {_ROWS}"
+
+    def column(self, wanted: str) -> DatabaseColumn:
+        """Return a column by its name, or raise SourceRefused."""
+        for is_same in (wanted.__eq__, lambda found: found.lower() == wanted.lower()):
+            for column in self.columns:
+                if is_same(column.name):
+                    return column
+        known = ", ".join(f'"{column.name}"' for column in self.columns)
+        raise SourceRefused(self._source.reads, f'It has no column "{wanted}"; it has {known}.')
+
+    def key(self) -> DatabaseColumn | None:
+        """Return what a whole table is cut by: a declared column, or a primary key of one number or date."""
+        declared = self._source.chunks.column if self._source.chunks is not None else None
+        if declared is not None:
+            return self.column(declared)
+        if self._source.table is None:
+            return None
+        schema, _, table = self._source.table.rpartition(".")
+        names = self.connection.primary_key(schema or None, table)
+        # The key is looked up by name: it may be that of another table, which this one's place in the search
+        # path hides.
+        column = next((each for each in self.columns if [each.name] == names), None)
+        return column if column is not None and self.dialect.is_ordered(column) else None
+
+    def nulls(self, column: DatabaseColumn) -> int:
+        """Return how many rows have no value in a column."""
+        if not column.may_be_null:
+            return 0
+        [[count]] = self.connection.rows(
+            f"SELECT count(*) FROM {self._from} WHERE {self.dialect.name(column)} IS NULL"
+        )
+        return int(count or 0)
+
+    def highest(self, column: DatabaseColumn) -> str | None:
+        """Return the highest value of a column; None where there is none."""
+        # Not max(): PostgreSQL has none for some types that it can put in order.
+        quoted = self.dialect.name(column)
+        found = self.connection.rows(
+            f"SELECT {self._value(column)} FROM {self._from} WHERE {quoted} IS NOT NULL "
+            f"ORDER BY {quoted} DESC LIMIT 1"
+        )
+        return found[0][0] if found else None
+
+    def has(self, condition: str) -> bool:
+        """Tell whether there is such a row."""
+        return bool(self.connection.rows(f"SELECT 1 FROM {self._from} WHERE {condition} LIMIT 1"))
+
+    def cut(self, column: DatabaseColumn, bounds: Bounds, size: int) -> Iterator[Bounds]:
+        """Yield ranges of about so many rows each, in order. Rows with the same value stay together.
+
+        Each is found by going so many entries along the index: gaps and crowds in the values do not matter.
+        """
+        above, is_closed, with_nulls = bounds.above, bounds.is_closed, bounds.with_nulls
+        while True:
+            inside = self.inside(column, Bounds(above, bounds.top, is_closed))
+            found = self.connection.rows(
+                f"SELECT {self._value(column)} FROM {self._from} WHERE {inside} "
+                f"ORDER BY {self.dialect.name(column)} LIMIT 1 OFFSET {size - 1}"
+            )
+            top = found[0][0] if found else bounds.top
+            yield Bounds(above, top, is_closed, with_nulls)
+            if top == bounds.top:
+                return
+            above, is_closed, with_nulls = top, False, False
+
+    def _value(self, column: DatabaseColumn) -> str:
+        # With a name of its own: in ORDER BY, the column's would mean this text.
+        return f"{self.dialect.as_text(self.dialect.name(column))} AS esker_value"
+
+    def inside(self, column: DatabaseColumn, bounds: Bounds) -> str:
+        """Return the condition of a range."""
+        quoted, parts = self.dialect.name(column), []
+        if bounds.above is not None:
+            sign = ">=" if bounds.is_closed else ">"
+            parts.append(f"{quoted} {sign} {self.dialect.literal(bounds.above, column)}")
+        if bounds.top is not None:
+            parts.append(f"{quoted} <= {self.dialect.literal(bounds.top, column)}")
+        if not parts:
+            return f"{quoted} IS NULL" if bounds.with_nulls else f"{quoted} IS NOT NULL"
+        inside = " AND ".join(parts)
+        return f"({inside} OR {quoted} IS NULL)" if bounds.with_nulls else f"({inside})"
+
+    def clock(self) -> datetime | None:
+        """Return the moment of what is seen, by the database's clock; None where it has none."""
+        if not self.dialect.has_snapshots:
+            return None
+        [[seconds]] = self.connection.rows("SELECT extract(epoch FROM now())")
+        return datetime.fromtimestamp(float(seconds or 0), UTC)
+
+    def number(self, sql: str) -> float | None:
+        """Return the one number that a SELECT list answers."""
+        [[value]] = self.connection.rows(f"SELECT {sql} FROM {self._from}")
+        return float(value) if value is not None else None
+
+    def frame(self, conditions: Sequence[str] = (), limit: int | None = None) -> DataFrame:
+        """Return the rows of these ranges: one query for each, or one for all where it sees no snapshot."""
+        _ = self.connection
+        predicates: Sequence[str] = ()
+        where = ""
+        if self._snapshot is not None and limit is None:
+            predicates = conditions
+        elif conditions:
+            where = f" WHERE {' OR '.join(f'({each})' for each in conditions)}"
+        most = f" LIMIT {limit}" if limit is not None else ""
+        rows = f"(SELECT {self.dialect.selected(self.columns)} FROM {self._from}{where}{most}) AS {_ROWS}"
+        found = jdbc_frame(
+            self._engine,
+            self.address,
+            rows,
+            fetch_size=self._source.fetch_size,
+            predicates=predicates,
+            snapshot=self._snapshot,
+            schema=self.dialect.schema(self.columns),
+        )
+        return found.coalesce(self._source.connections) if len(predicates) > 1 else found
+
+
+def unsuitable(source: JdbcSource, column: str, why: str, remedy: str) -> CursorUnsuitable:
+    return CursorUnsuitable(source.reads, column, why, remedy)

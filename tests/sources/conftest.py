@@ -1,0 +1,7 @@
+"""Fixtures for tests of sources."""
+
+from __future__ import annotations
+
+from tests.servers.fixtures import database, postgres
+
+__all__ = ["database", "postgres"]

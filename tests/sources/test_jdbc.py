@@ -1,0 +1,454 @@
+"""Read a PostgreSQL database: all of a table, or what is new in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+
+from esker.errors import CursorUnsuitable, NullCursor, SourceRefused, SourceUnavailable
+from esker.events import Event, Reached, Step
+from esker.pipeline.plan import open_reader
+from tests.folder import Folder
+from tests.servers.postgres import Database
+
+pytestmark = [pytest.mark.spark, pytest.mark.server]
+
+MakeFolder = Callable[..., Folder]
+COLUMNS = "id bigint PRIMARY KEY, name text, changed timestamptz"
+
+
+class Shop:
+    """A database with a table of orders, and a project that loads it."""
+
+    def __init__(self, make_folder: MakeFolder, database: Database, columns: str = COLUMNS) -> None:
+        self._make, self.database = make_folder, database
+        self.sql(f"CREATE TABLE orders ({columns})")
+
+    def sql(self, statement: str) -> None:
+        with self.database.connect() as connection:
+            connection.execute(statement.encode())
+
+    def fill(self, first: int, last: int) -> None:
+        """Insert orders, one a minute from 12:00 on."""
+        self.sql(
+            "INSERT INTO orders SELECT i, 'order ' || i, timestamptz '2026-01-01 12:00+00' "
+            f"+ i * interval '1 minute' FROM generate_series({first}, {last}) i"
+        )
+
+    def project(self, mode: str = "append", folder: str = "project", **source: Any) -> Folder:
+        keys: dict[str, Any] = {} if mode in ("append", "replace") else {"key": ["id"]}
+        if "window" in source:
+            keys["order_by"] = "changed"
+        return self._make(
+            folder,
+            pipelines={
+                "sales": {
+                    "source": {
+                        "type": "jdbc",
+                        "url": f"jdbc:postgresql://{self.database.address}",
+                        "user": self.database.user,
+                        "password": "${SHOP_PASSWORD}",
+                        "table": "orders",
+                        **source,
+                    },
+                    "table": "shop.sales",
+                    "mode": mode,
+                    **keys,
+                }
+            },
+        )
+
+
+@pytest.fixture
+def shop(make_folder: MakeFolder, database: Database, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setenv("SHOP_PASSWORD", database.password)
+    return Shop(make_folder, database)
+
+
+def ids(folder: Folder) -> list[int]:
+    return sorted(row[0] for row in folder.rows("shop.sales", "id"))
+
+
+def live(folder: Folder) -> list[int]:
+    return sorted(row[0] for row in folder.rows("shop.sales", "id", "deleted") if not row[1])
+
+
+def at(step: Step, act: Callable[[], None], nth: int = 1) -> Callable[[Event], None]:
+    """Return a listener that does something when a step is reached for the n-th time."""
+    seen = 0
+
+    def listen(event: Event) -> None:
+        nonlocal seen
+        if isinstance(event, Reached) and event.step is step:
+            seen += 1
+            if seen == nth:
+                act()
+
+    return listen
+
+
+# --- all of a table ------------------------------------------------------------------------------
+
+
+def test_a_whole_table_in_chunks(shop: Shop) -> None:
+    """Each run sees all of it: what is gone is deleted, what has changed is changed."""
+    shop.fill(1, 250)
+    shop.sql("INSERT INTO orders VALUES (9000000000000, 'far away', NULL)")
+    folder = shop.project("sync", chunks={"size": 100})
+    first = folder.run()
+    assert (first.rows.read, first.rows.inserted, first.batches) == (251, 251, 1)
+    shop.sql("DELETE FROM orders WHERE id <= 5")
+    shop.sql("UPDATE orders SET name = 'other' WHERE id = 7")
+    second = folder.run()
+    assert (second.rows.missing, second.rows.updated, second.rows.unchanged) == (5, 1, 245)
+    assert live(folder) == [*range(6, 251), 9000000000000]
+    [plan] = folder.open().plan()
+    assert plan.slices[0].summary == "all rows of orders, 3 chunks"
+
+
+def test_all_chunks_see_one_state(shop: Shop) -> None:
+    """Rows that move between chunks while these are read are neither lost nor there twice."""
+    shop.fill(1, 40)
+    folder = shop.project("sync", chunks={"size": 10}, connections=1)
+
+    def move() -> None:
+        shop.sql("DELETE FROM orders WHERE id = 35")
+        shop.sql("UPDATE orders SET id = id + 1000 WHERE id = 5")
+        shop.fill(50, 60)
+
+    first = folder.run(listen=at(Step.PLANNED, move))
+    assert (first.rows.read, ids(folder)) == (40, list(range(1, 41)))
+    assert folder.run().rows.read == 50
+    assert live(folder) == [*range(1, 5), *range(6, 35), *range(36, 41), *range(50, 61), 1005]
+
+
+def test_reading_locks_nothing(shop: Shop) -> None:
+    """While a run is under way, the table can be written. Only what would empty it for a snapshot waits."""
+    shop.fill(1, 20)
+    folder = shop.project("replace")
+
+    def write() -> None:
+        shop.sql("SET lock_timeout = '2s'; UPDATE orders SET name = 'x'; INSERT INTO orders VALUES (99)")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            shop.sql("SET lock_timeout = '100ms'; TRUNCATE orders")
+
+    folder.run(listen=at(Step.READ, write))
+    assert ids(folder) == list(range(1, 21))
+    with shop.database.connect() as connection:
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+        assert connection.execute(waiting).fetchone() == (0,)
+
+
+def test_replace_and_an_empty_table(shop: Shop) -> None:
+    folder = shop.project("replace")
+    assert folder.run().rows.read == 0
+    shop.fill(1, 3)
+    folder.run()
+    shop.sql("DELETE FROM orders WHERE id = 2")
+    folder.run()
+    assert ids(folder) == [1, 3]
+    assert (
+        shop.project("append", "empty", query="SELECT * FROM orders WHERE false", table=None).run().batches
+        == 0
+    )
+
+
+def test_append_takes_all_each_time(shop: Shop) -> None:
+    shop.fill(1, 3)
+    folder = shop.project("append")
+    folder.run()
+    folder.run()
+    assert ids(folder) == [1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_chunks_that_are_loaded_are_not_read_again(shop: Shop, mode: str) -> None:
+    """A run that stops in the middle of a table goes on behind the last chunk that is in."""
+    shop.fill(1, 50)
+    folder = shop.project(mode, chunks={"size": 10}, connections=1)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(BaseException, match="interrupted"):
+        folder.run(listen=at(Step.READ, stop, nth=3))
+    assert ids(folder) == list(range(1, 21))
+    # Behind the end of the round: for the next one.
+    shop.fill(60, 61)
+    result = folder.run()
+    assert (result.rows.read, result.batches, result.position["to"]) == (30, 3, {"rounds": 1})
+    assert ids(folder) == list(range(1, 51))
+    assert folder.run().rows.read == 52
+
+
+def test_a_query_and_its_chunks(shop: Shop) -> None:
+    shop.fill(1, 30)
+    query = "SELECT id, upper(name) AS name, id % 7 AS day FROM orders WHERE id > 10;"
+    folder = shop.project("upsert", table=None, query=query, chunks={"column": "id", "size": 8})
+    assert folder.run().rows.inserted == 20
+    assert folder.rows("shop.sales", "name")[0] == ("ORDER 11",)
+
+
+# --- by a cursor ---------------------------------------------------------------------------------
+
+
+def test_only_what_is_new(shop: Shop) -> None:
+    shop.fill(1, 10)
+    folder = shop.project("append", cursor="id")
+    assert folder.run().position["to"] == {"cursor": "10"}
+    assert folder.run().rows.read == 0
+    shop.fill(11, 12)
+    assert folder.run().rows.read == 2
+    shop.sql("DELETE FROM orders WHERE id > 5")
+    assert folder.run().position["to"] == {"cursor": "12"}
+    assert ids(folder) == list(range(1, 13))
+
+
+def test_rows_that_arrive_while_others_are_read(shop: Shop) -> None:
+    """They belong to the next run, which finds them."""
+    shop.fill(1, 10)
+    folder = shop.project("append", cursor="changed")
+    assert folder.run(listen=at(Step.PLANNED, lambda: shop.fill(11, 15))).rows.read == 10
+    assert folder.run().rows.read == 5
+    assert ids(folder) == list(range(1, 16))
+
+
+def test_rows_with_the_last_value(shop: Shop) -> None:
+    """Closed, they are read again, and those that came later are found; open, they are not."""
+    shop.fill(1, 3)
+    closed, opened = (
+        shop.project("upsert", cursor="changed"),
+        shop.project("append", "open", cursor="changed"),
+    )
+    for folder in (closed, opened):
+        folder.run()
+    shop.sql("INSERT INTO orders SELECT 4, 'same time', max(changed) FROM orders")
+    result = closed.run()
+    assert (result.rows.read, result.rows.inserted, result.rows.unchanged) == (2, 1, 1)
+    assert opened.run().rows.read == 0
+
+
+@pytest.mark.parametrize(("cursor", "lag"), [("changed", "3m"), ("id", 3)])
+def test_rows_that_become_visible_late(shop: Shop, cursor: str, lag: Any) -> None:
+    shop.fill(1, 7)
+    shop.fill(9, 10)
+    folder = shop.project("upsert", cursor=cursor, lag=lag)
+    folder.run()
+    shop.fill(8, 8)
+    result = folder.run()
+    assert (result.rows.inserted, result.rows.unchanged) == (1, 3)
+    assert folder.run().rows.read == 4
+    wrong = shop.project("upsert", "wrong", cursor=cursor, lag=5 if lag == "3m" else "5m")
+    wrong.run()
+    with pytest.raises(CursorUnsuitable, match="cannot be read by column"):
+        wrong.run()
+
+
+def test_a_large_backlog_in_steps(shop: Shop) -> None:
+    """Each step has its own position, also where many rows have one value."""
+    shop.fill(1, 30)
+    shop.sql("UPDATE orders SET changed = timestamptz '2026-01-01 12:10+00' WHERE id BETWEEN 10 AND 20")
+    folder = shop.project("append", cursor="changed", chunks={"size": 5}, connections=1)
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(BaseException, match="interrupted"):
+        folder.run(listen=at(Step.READ, stop, nth=3))
+    assert ids(folder) == list(range(1, 21))
+    folder.run()
+    assert ids(folder) == list(range(1, 31))
+
+
+def test_rows_without_a_cursor(shop: Shop) -> None:
+    shop.fill(1, 3)
+    shop.sql("INSERT INTO orders VALUES (10, 'no time', NULL), (11, 'no time', NULL)")
+    with pytest.raises(NullCursor, match='column "changed" has no value in 2 rows'):
+        shop.project("upsert", cursor="changed").run()
+    skipping = shop.project("upsert", "skip", cursor="changed", nulls="skip")
+    [plan] = skipping.open().plan()
+    assert "2 rows without it left out" in plan.slices[0].summary
+    skipping.run()
+    assert ids(skipping) == [1, 2, 3]
+    including = shop.project("upsert", "include", cursor="changed", nulls="include")
+    including.run()
+    assert ids(including) == [1, 2, 3, 10, 11]
+    shop.sql("UPDATE orders SET name = 'changed' WHERE id = 10")
+    assert including.run().rows.updated == 1
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "date", "numeric(20,4)", "text", "uuid"])
+def test_cursors_of_many_types(
+    make_folder: MakeFolder, database: Database, kind: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", database.password)
+    shop = Shop(make_folder, database, f"id bigint, at {kind}")
+    values = {
+        "timestamp": ["2026-03-29 02:30:00.000001", "2026-03-29 02:30:00.000002", "2026-10-25 02:30:00"],
+        "date": ["2026-01-01", "2026-01-02", "2026-01-03"],
+        "numeric(20,4)": ["9007199254740993.0001", "9007199254740993.0002", "9007199254740993.0003"],
+        "text": ["a", "it's", "z"],
+        "uuid": [f"00000000-0000-0000-0000-00000000000{n}" for n in range(3)],
+    }[kind]
+    folder = shop.project("append", cursor="at")
+    for number, value in enumerate(values):
+        quoted = value.replace("'", "''")
+        shop.sql(f"INSERT INTO orders VALUES ({number}, '{quoted}')")
+        assert folder.run().rows.read == 1
+    assert folder.run().rows.read == 0
+    assert sorted(str(row[0]) for row in folder.rows("shop.sales", "at")) == values
+
+
+def test_a_cursor_without_end(shop: Shop) -> None:
+    """Nothing would ever lie beyond infinity."""
+    shop.sql("INSERT INTO orders VALUES (1, 'for ever', 'infinity')")
+    with pytest.raises(CursorUnsuitable) as caught:
+        shop.project("upsert", cursor="changed").run()
+    assert "nothing would ever lie beyond it" in caught.value.reason
+
+
+def test_versions(shop: Shop) -> None:
+    """Without order_by, versions begin when the database was looked at, by its own clock."""
+    shop.fill(1, 3)
+    folder = shop.project("scd2")
+    folder.run()
+    shop.sql("UPDATE orders SET name = 'other' WHERE id = 2")
+    folder.run()
+    assert [row[0] for row in folder.rows("shop.sales", "id", "is_current") if not row[1]] == [2]
+
+
+# --- by windows of time --------------------------------------------------------------------------
+
+WINDOW = {"every": "15m", "start": "2026-01-01T12:00:00Z", "max_windows": 4000, "split_at": 20}
+
+
+def test_windows(shop: Shop) -> None:
+    """Windows are covered one by one, large ones are halved, and a range can be read again."""
+    shop.fill(0, 99)
+    window = WINDOW | {"every": "1d", "start": "2026-01-01"}
+    folder = shop.project("upsert", cursor="changed", window=window)
+    assert folder.run().rows.inserted == 100
+    assert ids(folder) == list(range(100))
+    assert next(line.status for line in folder.open().windows("sales")) == "covered"
+    shop.sql("INSERT INTO orders VALUES (500, 'late', '2026-01-01 12:30:30+00')")
+    assert folder.run().rows.read == 0
+    again = folder.open().backfill("sales", since="2026-01-01T12:30", until="2026-01-01T12:45")
+    assert (again.status, again.rows.inserted) == ("succeeded", 1), again.error
+    wrong = shop.project("upsert", "wrong", cursor="id", window=window)
+    with pytest.raises(CursorUnsuitable, match='by column "id"'):
+        wrong.run()
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+
+def test_a_wrong_password(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", "quite-wrong-indeed")
+    with pytest.raises(SourceRefused) as caught:
+        shop.project("replace").run()
+    assert "password authentication failed" in caught.value.reason
+    assert "quite-wrong-indeed" not in str(caught.value.as_json())
+
+
+def test_nothing_tells_the_password(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+    """Not the plan, not Spark's plan, not its log."""
+    shop.fill(1, 3)
+    folder = shop.project("upsert")
+    opened = folder.open()
+    told = str([plan.as_json() for plan in opened.plan()]) + str(folder.run().as_json())
+    told += "".join(path.read_text() for path in folder.path.glob(".esker/logs/*"))
+    told += opened.engine.log.read_text()
+    with closing(open_reader(opened.engine, "sales")) as reader:
+        piece = reader.newest()
+        assert piece is not None
+        reader.read(piece, ()).explain(extended=True)
+    told += capfd.readouterr().out
+    assert "JDBCRelation" in told
+    assert shop.database.password not in told
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ({"table": "nothing"}, 'relation "nothing" does not exist'),
+        ({"cursor": "nothing"}, 'It has no column "nothing"; it has "id", "name", "changed".'),
+        ({"chunks": {"column": "nothing"}}, 'It has no column "nothing"'),
+        ({"table": None, "query": "SELEC 1"}, "syntax error"),
+    ],
+)
+def test_what_is_not_there(shop: Shop, source: dict[str, Any], words: str) -> None:
+    with pytest.raises(SourceRefused) as caught:
+        shop.project("append", **source).run()
+    assert words in caught.value.reason
+
+
+def test_a_database_that_is_down(shop: Shop) -> None:
+    """A clear error, after some tries."""
+    folder = shop.project("append", cursor="id", url="jdbc:postgresql://127.0.0.1:1/nowhere")
+    with pytest.raises(SourceUnavailable, match="cannot be read") as caught:
+        folder.run()
+    assert "asked 4 times" in caught.value.reason
+
+
+def test_a_database_that_lets_nobody_in(shop: Shop) -> None:
+    """For a while: the run that meets it loses nothing, and the next one goes on."""
+    shop.fill(1, 3)
+    role = f"reader_{shop.database.name}"
+    shop.sql(
+        f"CREATE ROLE {role} LOGIN PASSWORD '{shop.database.password}'; GRANT SELECT ON orders TO {role}"
+    )
+    folder = shop.project("append", cursor="id", user=role)
+    folder.run()
+    shop.fill(4, 5)
+    shop.sql(f"ALTER ROLE {role} CONNECTION LIMIT 0")
+    with pytest.raises(SourceUnavailable) as caught:
+        folder.run()
+    assert "too many connections" in caught.value.reason
+    assert ids(folder) == [1, 2, 3]
+    shop.sql(f"ALTER ROLE {role} CONNECTION LIMIT -1")
+    assert folder.run().rows.read == 2
+    assert ids(folder) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("mode", ["append", "sync"])
+def test_a_connection_that_breaks(shop: Shop, mode: str) -> None:
+    """In the middle of a run: nothing of the batch is in, what was in stays, the next run goes on."""
+    shop.fill(1, 40)
+    folder = shop.project(mode, chunks={"size": 10}, connections=1)
+
+    def cut() -> None:
+        shop.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'esker'")
+
+    with pytest.raises(SourceUnavailable, match="the source's database"):
+        folder.run(listen=at(Step.READ, cut, nth=2 if mode == "append" else 1))
+    if mode == "append":
+        assert ids(folder) == list(range(1, 11))
+    folder.run()
+    assert ids(folder) == list(range(1, 41))
+
+
+def test_another_column_at_the_source(shop: Shop) -> None:
+    shop.fill(1, 2)
+    folder = shop.project("upsert", cursor="id")
+    folder.run()
+    shop.sql("ALTER TABLE orders ADD COLUMN price numeric(10,2)")
+    shop.sql("INSERT INTO orders VALUES (3, 'new', now(), 9.95)")
+    folder.run()
+    assert [str(row[1]) for row in folder.rows("shop.sales", "id", "price")] == ["None", "None", "9.95"]
+
+
+def test_peek_and_a_full_backfill(shop: Shop) -> None:
+    shop.fill(1, 20)
+    folder = shop.project("upsert", cursor="id")
+    assert len(folder.open().peek("sales", 2).rows) == 2
+    folder.run()
+    shop.sql("DELETE FROM orders WHERE id = 2")
+    shop.sql("UPDATE orders SET name = 'other' WHERE id = 1")
+    result = folder.open().backfill("sales", full=True)
+    assert (result.status, result.rows.updated) == ("succeeded", 1), result.error
+    assert live(folder) == [1, *range(3, 21)]
+    assert folder.run().position["to"] == {"cursor": "20"}

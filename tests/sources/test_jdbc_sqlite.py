@@ -1,0 +1,135 @@
+"""Read an SQLite database: no server, no snapshots, and values that are not what their columns say."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from esker.errors import BadRows, SourceRefused
+from esker.events import Event, Reached, Step
+from tests.folder import Folder
+
+pytestmark = pytest.mark.spark
+
+MakeFolder = Callable[..., Folder]
+
+
+def shop(make_folder: MakeFolder, *statements: str, mode: str = "append", **keys: Any) -> Folder:
+    source = {"type": "jdbc", "url": "jdbc:sqlite:shop.db", "table": "orders", **keys.pop("source", {})}
+    keyed = {} if mode in ("append", "replace") else {"key": ["id"]}
+    pipeline = {"source": source, "table": "shop.sales", "mode": mode, **keyed, **keys}
+    folder = make_folder(pipelines={"sales": pipeline})
+    execute(folder, *statements)
+    return folder
+
+
+def execute(folder: Folder, *statements: str) -> None:
+    connection = sqlite3.connect(folder.path / "shop.db")
+    with connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+def test_types(make_folder: MakeFolder) -> None:
+    """Large numbers, all digits of a double, decimals, texts, bytes and nulls come as they are."""
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, amount REAL, price DECIMAL(10,2), name VARCHAR(10), "
+        "body BLOB, paid BOOLEAN, placed TIMESTAMP)",
+        "INSERT INTO orders VALUES (9007199254740993, 0.1, 9.95, 'it''s', x'00ff', 1, '2026-01-01 12:00:00')",
+        "INSERT INTO orders VALUES (2, 1.7976931348623157e308, 3, NULL, NULL, 0, NULL)",
+        columns={"placed": "timestamp"},
+    )
+    folder.run()
+    rows = folder.rows("shop.sales", "id", "amount", "price", "name", "body", "paid", "placed")
+    second, first = sorted(rows, key=lambda row: row[0])
+    assert (first[0], first[1], str(first[2]), first[3]) == (9007199254740993, 0.1, "9.95", "it's")
+    assert (bytes(first[4]), first[5], str(first[6])) == (b"\x00\xff", True, "2026-01-01 12:00:00")
+    assert second[:2] == (2, 1.7976931348623157e308)
+    assert second[3:] == (None, None, False, None)
+
+
+def test_a_text_in_a_column_of_numbers(make_folder: MakeFolder) -> None:
+    """It is no zero: the row is bad, and is told."""
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER, amount INTEGER)",
+        "INSERT INTO orders VALUES (1, 10), (2, 'ten')",
+    )
+    with pytest.raises(BadRows, match="1 of 2 rows"):
+        folder.run()
+    folder.change(bad_rows="quarantine")
+    counts = folder.run().rows
+    assert (counts.inserted, counts.quarantined) == (1, 1)
+
+
+def test_a_sync_and_a_missing_file(make_folder: MakeFolder) -> None:
+    folder = shop(make_folder, mode="sync")
+    (folder.path / "shop.db").unlink()
+    with pytest.raises(SourceRefused, match=r"shop\.db"):
+        folder.run()
+    assert not (folder.path / "shop.db").exists()
+    numbers = ", ".join(f"({number}, 'a')" for number in range(30))
+    execute(
+        folder, "CREATE TABLE orders (id INTEGER PRIMARY KEY, a TEXT)", f"INSERT INTO orders VALUES {numbers}"
+    )
+    assert folder.run().rows.inserted == 30
+
+    def move(event: Event) -> None:
+        if isinstance(event, Reached) and event.step is Step.STAGED:
+            execute(folder, "UPDATE orders SET a = 'c' WHERE id = 20", "DELETE FROM orders WHERE id = 2")
+
+    execute(folder, "DELETE FROM orders WHERE id = 1", "UPDATE orders SET a = 'b' WHERE id = 20")
+    counts = folder.run(listen=move).rows
+    assert (counts.missing, counts.updated, counts.unchanged) == (1, 1, 28)
+    assert folder.run().rows.missing == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("INTEGER", ["9", "10", "9007199254740993"]),
+        ("REAL", ["0.1", "0.30000000000000004", "1e300"]),
+        ("TEXT", ["'10'", "'9'", "'it''s'"]),
+    ],
+)
+def test_cursors(make_folder: MakeFolder, column: str, values: list[str]) -> None:
+    folder = shop(make_folder, f"CREATE TABLE orders (id INTEGER, at {column})", source={"cursor": "at"})
+    for number, value in enumerate(values):
+        execute(folder, f"INSERT INTO orders VALUES ({number}, {value})")
+        assert folder.run().rows.read == 1
+    assert folder.run().rows.read == 0
+
+
+def test_chunks_and_lag(make_folder: MakeFolder) -> None:
+    numbers = ", ".join(f"({number}, '2026-01-01T12:00:{number:02}.5Z')" for number in range(20))
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, at TEXT)",
+        f"INSERT INTO orders VALUES {numbers}",
+        mode="upsert",
+        source={"chunks": {"size": 4}, "connections": 2},
+    )
+    assert (folder.run().batches, folder.run().rows.unchanged) == (3, 20)
+    folder.change(source=folder.document["pipelines"]["sales"]["source"] | {"cursor": "at", "lag": "2s"})
+    folder.change(table="shop.others")
+    folder.run()
+    assert folder.run().rows.unchanged == 3
+
+
+def test_a_query(make_folder: MakeFolder) -> None:
+    """What has no type comes as text, unless the project file says what it is."""
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER)",
+        "INSERT INTO orders VALUES (1), (2), (3)",
+        mode="replace",
+        source={"table": None, "query": "SELECT id % 2 AS odd, count(*) AS n FROM orders GROUP BY 1"},
+        columns={"n": "bigint"},
+    )
+    folder.run()
+    assert folder.rows("shop.sales", "odd", "n") == [("0", 1), ("1", 2)]
