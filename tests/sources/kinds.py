@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from abc import ABC, abstractmethod
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any, ClassVar
 
 from tests.folder import Folder
 from tests.sources.oai_server import Feed, moment, serving
+from tests.sources.rest_server import Api
+from tests.sources.rest_server import serving as rest_serving
 
 Row = dict[str, Any]
 
@@ -18,6 +21,8 @@ class Kind(ABC):
 
     can_drift = True
     """It may send columns that it did not send before."""
+    has_steps = True
+    """Its parts are batches, one after the other; else all of it is one batch in each run."""
     keys: ClassVar[dict[str, Any]] = {}
     """What its pipeline says beside."""
 
@@ -54,6 +59,41 @@ class Files(Kind):
     def put(self, rows: list[Row]) -> None:
         self.parts += 1
         self.folder.write_jsonl(f"landing/{self.parts}.jsonl", rows)
+
+
+class Http(Kind):
+    has_steps = False
+
+    def source(self) -> dict[str, Any]:
+        self.api = self.opened.enter_context(rest_serving(Api()))
+        paginator = {"type": "offset", "total_path": "total"}
+        path = {"path": "/offset", "data_selector": "items", "paginator": paginator}
+        return {"type": "http", "url": self.api.url, **path}
+
+    def put(self, rows: list[Row]) -> None:
+        self.api.records += rows
+
+
+class Jdbc(Kind):
+    def source(self) -> dict[str, Any]:
+        self.columns = {"part", "id", "content"}
+        self.execute("CREATE TABLE rows (part INTEGER, id TEXT, content TEXT)")
+        cursor = {"cursor": "part", "range": "open", "chunks": {"size": 1}, "connections": 1}
+        return {"type": "jdbc", "url": "jdbc:sqlite:rows.db", "table": "rows", **cursor}
+
+    def put(self, rows: list[Row]) -> None:
+        self.parts += 1
+        for row in rows:
+            for name in row.keys() - self.columns:
+                self.execute(f"ALTER TABLE rows ADD COLUMN {name} TEXT")
+                self.columns.add(name)
+            names = ", ".join(("part", *row))
+            marks = ", ".join("?" for _ in range(len(row) + 1))
+            self.execute(f"INSERT INTO rows ({names}) VALUES ({marks})", self.parts, *row.values())
+
+    def execute(self, statement: str, *values: Any) -> None:
+        with closing(sqlite3.connect(self.folder.path / "rows.db")) as connection, connection:
+            connection.execute(statement, values)
 
 
 class OaiPmh(Kind):
@@ -97,4 +137,10 @@ def parts(since):
         self.folder.write(f"parts/{self.parts}", json.dumps(rows))
 
 
-KINDS: dict[str, type[Kind]] = {"files": Files, "oai_pmh": OaiPmh, "python": Python}
+KINDS: dict[str, type[Kind]] = {
+    "files": Files,
+    "http": Http,
+    "jdbc": Jdbc,
+    "oai_pmh": OaiPmh,
+    "python": Python,
+}
