@@ -47,6 +47,9 @@ class Kind(ABC):
     def put(self, rows: list[Row]) -> None:
         """Put rows into the source, as a further part of it."""
 
+    def prepare(self) -> None:  # noqa: B027
+        """Make what must be there although it holds nothing."""
+
     def close(self) -> None:
         self.opened.close()
 
@@ -137,10 +140,39 @@ def parts(since):
         self.folder.write(f"parts/{self.parts}", json.dumps(rows))
 
 
+class Table(Kind):
+    has_steps = False
+
+    def source(self) -> dict[str, Any]:
+        self.columns = ["id", "content"]
+        return {"type": "table", "table": "raw.rows", "read": "appended"}
+
+    def put(self, rows: list[Row]) -> None:
+        self._make()
+        for row in rows:
+            for name in row.keys() - set(self.columns):
+                self._sql(f"ALTER TABLE lake.raw.rows ADD COLUMN {name} STRING")
+                self.columns.append(name)
+            values = ", ".join(f"'{row[name]}'" if name in row else "NULL" for name in self.columns)
+            self._sql(f"INSERT INTO lake.raw.rows VALUES ({values})")
+
+    def prepare(self) -> None:
+        self._make()
+
+    def _make(self) -> None:
+        self.folder.open().engine.open_catalog("lake")
+        self._sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+        self._sql("CREATE TABLE IF NOT EXISTS lake.raw.rows (id STRING, content STRING) USING iceberg")
+
+    def _sql(self, statement: str) -> None:
+        self.folder.open().engine.spark.sql(statement)
+
+
 KINDS: dict[str, type[Kind]] = {
     "files": Files,
     "http": Http,
     "jdbc": Jdbc,
     "oai_pmh": OaiPmh,
     "python": Python,
+    "table": Table,
 }

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(params=list(KINDS))
 def kind(request: pytest.FixtureRequest, make_folder: Callable[..., Folder]) -> Iterator[Kind]:
     found = KINDS[request.param](make_folder())
+    found.prepare()
     yield found
     found.close()
 

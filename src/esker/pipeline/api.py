@@ -28,6 +28,7 @@ from esker.pipeline.due import due_pipelines
 from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
+from esker.pipeline.order import in_order
 from esker.pipeline.peek import Peeked, peek
 from esker.pipeline.plan import PipelinePlan, apply_changes, compare_and_plan, open_reader
 from esker.pipeline.quality import Figure, read_quality
@@ -162,8 +163,11 @@ class OpenProject:
     def run_all(
         self, pipelines: Sequence[str] = (), *, only_due: bool = False, listen: Listener = silent
     ) -> RunReport:
-        """Run pipelines, or all; errors are in the report. With `only_due`, those that are due."""
-        names = self.names(pipelines)
+        """Run pipelines, or all; errors are in the report. With `only_due`, those that are due.
+
+        One that reads the table of another runs behind it.
+        """
+        names = in_order(self.project, self.names(pipelines))
         if only_due:
             due = due_pipelines(self.project, self.state, self.state.now())
             names = [name for name in names if name in due]

@@ -16,7 +16,9 @@ from esker.project.sources import (
     OaiPmhSource,
     PluggedInSource,
     PythonSource,
+    QuerySource,
     SourceDeclaration,
+    TableSource,
 )
 
 GROUP = "esker.sources"
@@ -26,6 +28,8 @@ BUILT_IN: tuple[type[SourceDeclaration], ...] = (
     JdbcSource,
     OaiPmhSource,
     PythonSource,
+    QuerySource,
+    TableSource,
 )
 
 

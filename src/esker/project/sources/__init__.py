@@ -6,6 +6,7 @@ from esker.project.sources.jdbc import JdbcSource
 from esker.project.sources.oai_pmh import OaiPmhSource
 from esker.project.sources.python import PythonSource
 from esker.project.sources.source import PluggedInSource, SourceDeclaration
+from esker.project.sources.table import QuerySource, TableSource
 from esker.project.sources.windows import WindowSettings
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "OaiPmhSource",
     "PluggedInSource",
     "PythonSource",
+    "QuerySource",
     "SourceDeclaration",
+    "TableSource",
     "WindowSettings",
 ]

@@ -28,6 +28,10 @@ class SourceDeclaration(Declaration):
         """The jars that Spark needs for it, by their names in the lock file."""
         return ()
 
+    def reads_table(self, name: str) -> bool:
+        """Tell whether it reads a table of the project: whoever writes that runs before."""
+        return False
+
     def check_mode(self, mode: str) -> None:
         """Raise MistakeAt, seen from the pipeline, for a mode in which it would lose or repeat rows."""
 

@@ -1,0 +1,77 @@
+"""A table, or a query on tables, as a source, as users declare it."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field
+
+from esker.project.declaration import MistakeAt
+from esker.project.modes import WHOLE
+from esker.project.sources.source import SourceDeclaration
+
+
+class TableSource(SourceDeclaration):
+    """Read another Iceberg table: all of it when it has changed, or the rows that were appended to it."""
+
+    type: Literal["table"] = "table"
+    table: str = Field(
+        min_length=1,
+        description="The table, such as `bronze.payments`; one of another catalog with its name in front.",
+    )
+    read: Literal["whole", "appended"] = Field(
+        "whole",
+        description="`whole` reads all rows of the newest snapshot, `appended` those that came since "
+        "the last run. A table whose rows change cannot be read by what is appended.",
+    )
+    where: str | None = Field(None, min_length=1, description="SQL: only rows for which this is true.")
+
+    @property
+    def reads(self) -> str:
+        return f"table {self.table}"
+
+    @property
+    def fingerprint(self) -> str:
+        return f"table {self.table} {self.read}"
+
+    def reads_table(self, name: str) -> bool:
+        return self.table == name
+
+    def check_mode(self, mode: str) -> None:
+        if self.read == "whole" and mode == "append":
+            raise MistakeAt(
+                ("source", "read"),
+                "mode append would add all rows again whenever the table changes; write read: appended",
+            )
+        if self.read == "appended" and mode in WHOLE:
+            raise MistakeAt(
+                ("mode",),
+                f"mode {mode} takes a batch for all there is; with read: appended, it is what is new",
+            )
+
+
+class QuerySource(SourceDeclaration):
+    """Read what a query on the project's tables returns, when one of them has changed."""
+
+    type: Literal["query"] = "query"
+    sql: str = Field(min_length=1, description="A SELECT of Spark SQL. Tables are named as in `esker sql`.")
+
+    @property
+    def reads(self) -> str:
+        return "a query"
+
+    @property
+    def fingerprint(self) -> str:
+        return "query"
+
+    def reads_table(self, name: str) -> bool:
+        pattern = rf"(?<![\w.])(?:\w+\.)?{re.escape(name)}(?![\w.])"
+        return re.search(pattern, self.sql.replace("`", ""), re.IGNORECASE) is not None
+
+    def check_mode(self, mode: str) -> None:
+        if mode == "append":
+            raise MistakeAt(
+                ("mode",),
+                "mode append would add all rows again whenever a table changes; see upsert, replace",
+            )
