@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from xml.sax.saxutils import escape
 
+_UNKNOWN = '<error code="idDoesNotExist">no such record</error>'
 Query = dict[str, str]
 Fault = Callable[[BaseHTTPRequestHandler], None]
 """Answers in the place of the feed."""
@@ -77,6 +78,9 @@ class Feed:
                 f"<Identify><earliestDatestamp>{self._datestamp(self.earliest)}</earliestDatestamp>"
                 f"<granularity>{self.granularity}</granularity></Identify>"
             )
+        elif query["verb"] == "GetRecord":
+            found = [record for record in self.records if record.id == query["identifier"]]
+            body = f"<GetRecord>{self._record(found[0])}</GetRecord>" if found else _UNKNOWN
         else:
             body = self._list(query)
         return f"{head}{body}</OAI-PMH>"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 
 import pytest
 import stamina
 
 from esker.errors import BackfillUnsuitable, NoWindows, PartsMissing, SourceRefused, SourceUnavailable
+from esker.pipeline.ids import read_ids
 from tests.folder import Folder
 from tests.sources.oai_server import Fault, Feed, Query, moment, send, serving
 
@@ -334,3 +336,45 @@ def test_peek(make_folder: MakeFolder, feed: Feed) -> None:
     peeked = harvest(make_folder, feed).open().peek("sales", 2)
     assert peeked.columns == ("id", "last_modified", "deleted", "sets", "content")
     assert [row["id"] for row in peeked.rows] == ["r9"]
+
+
+# --- by id ---------------------------------------------------------------------------------------
+
+
+def test_records_by_their_ids(make_folder: MakeFolder, feed: Feed) -> None:
+    """Loaded where they are newer; those that the feed lacks are told, and the position stays."""
+    feed.put("r1", "12:01", "one")
+    folder = harvest(make_folder, feed)
+    folder.run()
+    feed.put("r1", "12:02", "two")
+    feed.put("late", "12:03", "late")
+    feed.put("other", "12:04", "other")
+    opened = folder.open()
+    result = opened.backfill("sales", ids=["r1", "late", "late", "none"])
+    assert isinstance(result.error, PartsMissing)
+    assert 'It has no record "none"' in result.error.reason
+    assert (result.rows.inserted, result.rows.updated) == (1, 1)
+    assert contents(folder) == {"r1": "two", "late": "late"}
+    assert opened.backfill("sales", ids=["r1", "late"]).rows.stale == 2
+    assert folder.run().rows.read == 0
+
+
+def test_files_of_ids(tmp_path: Path) -> None:
+    file = tmp_path / "ids.txt"
+    file.write_text("a\n\n b \na\n", encoding="utf-8")
+    assert read_ids("sales", file) == ("a", "b")
+    for text in (b"\n", b"\xff\xfe"):
+        file.write_bytes(text)
+        with pytest.raises(BackfillUnsuitable):
+            read_ids("sales", file)
+    with pytest.raises(BackfillUnsuitable):
+        read_ids("sales", tmp_path / "none.txt")
+
+
+def test_ids_where_a_source_has_none(make_folder: MakeFolder) -> None:
+    folder = make_folder()
+    folder.change(mode="upsert", key=["id"])
+    folder.write_csv("landing/a.csv", ["id"], [(1,)])
+    result = folder.open().backfill("sales", ids=["1"])
+    assert isinstance(result.error, BackfillUnsuitable)
+    assert "cannot be asked for records by their ids" in result.error.reason

@@ -107,18 +107,22 @@ class OpenProject:
         *,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        ids: Sequence[str] = (),
         full: bool = False,
         listen: Listener = silent,
     ) -> RunResult:
-        """Load a range of a pipeline's source again, or with `full` compare all of it with the table.
+        """Load a range of a pipeline's source again, or some records; `full` compares all with the table.
 
         The position stays where it is. Errors are in the result; raises BackfillUnsuitable.
         """
-        if full != (since is None and until is None):
+        is_range = since is not None or until is not None
+        if [full, is_range, bool(ids)].count(True) != 1:
             raise BackfillUnsuitable(
-                pipeline, "Either a range or the whole must be named.", "Write --from and --to, or --full."
+                pipeline,
+                "Either a range, ids or the whole must be named.",
+                "Write --from and --to, --ids, or --full.",
             )
-        span = Span(_moment(pipeline, since), _moment(pipeline, until))
+        span = Span(_moment(pipeline, since), _moment(pipeline, until), tuple(dict.fromkeys(ids)))
         return backfill(self.project, self._start, self.state, pipeline, span, listen)
 
     def approve(self, pipeline: str, listen: Listener = silent) -> RunResult:

@@ -46,6 +46,9 @@ def _check(name: str, pipeline: Pipeline, span: Span) -> None:
     if span.is_full and pipeline.evolution == "discard_row":
         why = "Rows that evolution: discard_row leaves out would be taken for deleted ones."
         raise BackfillUnsuitable(name, why, "Write another policy: evolve, freeze or discard_column.")
+    if span.ids and pipeline.mode == "replace_partitions":
+        why = "A partition that gets one of these records would be swapped for it alone."
+        raise BackfillUnsuitable(name, why, "Name a range: --from and --to.")
     if pipeline.mode in (_WHOLES if span.is_full else _RANGES):
         return
     if pipeline.mode in _WHOLES:

@@ -186,9 +186,10 @@ def open_reader(engine: Engine, name: str, *, state: State | None = None, span: 
     found = reader(Opening(engine, name, pipeline, files_table_of(engine.project, pipeline), state))
     if span is None:
         return found
-    again = found.again(span)
+    again = found.by_ids(span.ids) if span.ids else found.again(span)
     if again is None:
-        why = f"A source of type {pipeline.source.type} cannot be asked for a part of it again."
+        what = "records by their ids" if span.ids else "a part of it again"
+        why = f"A source of type {pipeline.source.type} cannot be asked for {what}."
         raise BackfillUnsuitable(name, why, "Load rows again with project.load.")
     return again
 

@@ -6,7 +6,7 @@ beginning: nothing of it has been loaded by then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from esker.errors import MissingPackage, SourceRefused
 from esker.project.sources import OaiPmhSource
+from esker.sources.by_id import RecordsById
 from esker.sources.source import Opening
 from esker.sources.web import Client, Malformed
 from esker.sources.windowed import Restart, TimedSource, WindowedReader
@@ -50,14 +51,19 @@ class _Page:
     told: str = ""
 
 
-class OaiPmhReader:
-    """Opens readers of OAI-PMH feeds."""
+class OaiPmhReader(WindowedReader):
+    """Reads what is due of a feed, or some of its records."""
 
     @classmethod
-    def of(cls, opening: Opening) -> WindowedReader:
+    def of(cls, opening: Opening) -> OaiPmhReader:
         source = opening.pipeline.source
         assert isinstance(source, OaiPmhSource)
-        return WindowedReader(opening, Feed(source), source.window)
+        return cls(opening, Feed(source), source.window)
+
+    def by_ids(self, ids: Sequence[str]) -> RecordsById:
+        source = self._opening.pipeline.source
+        assert isinstance(source, OaiPmhSource)
+        return RecordsById(self._opening, Feed(source), ids)
 
 
 class Feed(TimedSource):
@@ -119,6 +125,19 @@ class Feed(TimedSource):
             tokens.add(page.token)
             asked = {"verb": "ListRecords", "resumptionToken": page.token}
 
+    def record(self, id: str) -> pa.Table:
+        """Return one record, or raise SourceRefused."""
+        asked = {
+            "verb": "GetRecord",
+            "identifier": id,
+            "metadataPrefix": self._source.metadata_prefix,
+        }
+        page = self._client.get(self._source.url, asked, _page)
+        if page.rows is None:
+            told = f'It has no record "{id}": {page.error}: {page.told}'.rstrip(": ")
+            raise SourceRefused(self._source.url, told, "Take the id out of the list.")
+        return page.rows
+
     def close(self) -> None:
         self._client.close()
 
@@ -165,6 +184,8 @@ def _page(answer: Any) -> _Page:
     if (error := root.find(f"{_NAMESPACE}error")) is not None:
         return _Page(None, error=error.get("code") or "", told=(error.text or "").strip())
     found = root.find(f"{_NAMESPACE}ListRecords")
+    if found is None:
+        found = root.find(f"{_NAMESPACE}GetRecord")
     if found is None:
         raise Malformed("The answer has neither records nor an error.")
     rows = [_row(record) for record in found.iterfind(f"{_NAMESPACE}record")]

@@ -154,6 +154,10 @@ class Reader(ABC):
         """Return a reader of what lies in a span, loaded or not; None where it cannot be asked that way."""
         return None
 
+    def by_ids(self, ids: Sequence[str]) -> Reader | None:
+        """Return a reader of some records; None where they cannot be asked for one by one."""
+        return None
+
     def check(self, slices: Sequence[Slice]) -> None:  # noqa: B027
         """Raise if something in these slices would be lost or changed unseen when they are read."""
 

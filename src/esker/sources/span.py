@@ -1,4 +1,4 @@
-"""What of a source is to be loaded again: a range of time, or all of it."""
+"""What of a source is to be loaded again: a range of time, some records, or all of it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Span:
-    """A half-open range of time; all of the source where both ends are open."""
+    """A half-open range of time, or some records; all of the source where nothing is said."""
 
     since: datetime | None = None
     until: datetime | None = None
+    ids: tuple[str, ...] = ()
 
     @property
     def is_full(self) -> bool:
-        return self.since is None and self.until is None
+        return self.since is None and self.until is None and not self.ids
 
     def holds(self, moment: datetime) -> bool:
         """Tell whether a moment lies inside."""
@@ -26,18 +27,24 @@ class Span:
     def __str__(self) -> str:
         if self.is_full:
             return "all of the source"
+        if self.ids:
+            return f"{len(self.ids)} record{'s' if len(self.ids) > 1 else ''} by id"
         ends = (("from", self.since), ("to", self.until))
         return " ".join(f"{word} {end:%Y-%m-%d %H:%M}" for word, end in ends if end is not None)
 
-    def as_json(self) -> dict[str, str | None]:
+    def as_json(self) -> dict[str, Any]:
+        ids = {"ids": list(self.ids)} if self.ids else {}
         return {
             "from": self.since.isoformat() if self.since else None,
             "to": self.until.isoformat() if self.until else None,
+            **ids,
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Span:
         since, until = document["from"], document["to"]
         return cls(
-            datetime.fromisoformat(since) if since else None, datetime.fromisoformat(until) if until else None
+            datetime.fromisoformat(since) if since else None,
+            datetime.fromisoformat(until) if until else None,
+            tuple(document.get("ids", ())),
         )
