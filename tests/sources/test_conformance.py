@@ -53,7 +53,7 @@ def test_columns_that_come_later(kind: Kind) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("step", [Step.RECORDED, Step.AFTER_COMMIT])
+@pytest.mark.parametrize("step", [pytest.param(Step.RECORDED, marks=pytest.mark.soak), Step.AFTER_COMMIT])
 def test_every_row_once_after_a_kill(kind: Kind, step: Step) -> None:
     """Killed in the second of three batches; the next run goes on behind what is in the table."""
     for name in "abc":
