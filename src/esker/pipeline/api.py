@@ -17,8 +17,8 @@ from esker.engine.iceberg.table import TableId, named_table
 from esker.engine.session import Engine
 from esker.errors import BackfillUnsuitable, Held
 from esker.events import Listener, silent
-from esker.ledger.holds import Hold
 from esker.ledger.change_range import Point
+from esker.ledger.holds import Hold
 from esker.ledger.state import State
 from esker.pipeline.adoption import Adoption, apply_adoption, plan_adoption
 from esker.pipeline.approval import approve, reject
