@@ -168,11 +168,18 @@ class Table(Kind):
         self.folder.open().engine.spark.sql(statement)
 
 
+class Query(Table):
+    def source(self) -> dict[str, Any]:
+        super().source()
+        return {"type": "query", "sql": "SELECT * FROM raw.rows"}
+
+
 KINDS: dict[str, type[Kind]] = {
     "files": Files,
     "http": Http,
     "jdbc": Jdbc,
     "oai_pmh": OaiPmh,
     "python": Python,
+    "query": Query,
     "table": Table,
 }
