@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -199,7 +199,8 @@ def main(arguments: Sequence[str]) -> None:
         make_project(folder, sources)
         project = esker.open(folder)
         sources.fill()
-        tell(f"1. CALM has {len(sources.calm.records)} records, Sierra {len(sources.sierra.records)}: load them")
+        archives, books = len(sources.calm.records), len(sources.sierra.records)
+        tell(f"1. CALM has {archives} records, Sierra {books}: load them")
         first = project.run_all()
         tell_runs(first)
 

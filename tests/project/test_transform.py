@@ -26,10 +26,16 @@ def test_in_the_file_or_beside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("sql/other.sql", 'esker.yml:6:16: pipelines.sales.transform: there is no file "sql/other.sql"'),
-        ("{sql: sql/other.sql}", 'esker.yml:6:17: pipelines.sales.transform.sql: there is no file "sql/other.sql"'),
+        ("sql/other.sql", 'esker.yml:6:5: pipelines.sales.transform: there is no file "sql/other.sql"'),
+        (
+            "{sql: sql/other.sql}",
+            'esker.yml:6:17: pipelines.sales.transform.sql: there is no file "sql/other.sql"',
+        ),
         ("transforms/works.py:works", "write SELECT … FROM input"),
-        ("{sql: SELECT a FROM input, input: {n: number}}", "esker.yml:6:51: pipelines.sales.transform.input.n: unknown type"),
+        (
+            "{sql: SELECT a FROM input, input: {n: number}}",
+            "esker.yml:6:51: pipelines.sales.transform.input.n: unknown type",
+        ),
     ],
 )
 def test_what_is_refused(tmp_path: Path, text: str, told: str) -> None:

@@ -81,6 +81,19 @@ def test_what_a_batch_may_lack(make_folder: MakeFolder) -> None:
     assert folder.rows("shop.sales", "parts", "n") == [(2, 8), (None, None)]
 
 
+def test_a_batch_without_rows(make_folder: MakeFolder) -> None:
+    """Nothing tells its columns, and nothing is missing; what cannot be read is told all the same."""
+    folder = jsonl(make_folder, "SELECT id FROM input", columns={"id": "int"}, bad_rows="quarantine")
+    folder.write("landing/a.jsonl", '{"id": 1}\n')
+    folder.run()
+    folder.write("landing/b.jsonl", "")
+    assert folder.run().rows.read == 0
+    folder.write("landing/c.jsonl", '{"id": 2}\n[3]\n')
+    counts = folder.run().rows
+    assert (counts.inserted, counts.quarantined) == (1, 1)
+    assert folder.rows() == [(1,), (2,)]
+
+
 def test_a_star_brings_no_column_of_ours(make_folder: MakeFolder) -> None:
     folder = csv(make_folder, "SELECT *, name || '!' AS loud FROM input")
     folder.run()

@@ -1,4 +1,4 @@
-"""The library's catalogue as a REST API like Sierra's: tokens, ranges of updatedDate, offsets, deleted records."""
+"""The library's catalogue as an API like Sierra's: tokens, ranges of updatedDate, offsets, deletes."""
 
 from __future__ import annotations
 

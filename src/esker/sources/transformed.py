@@ -55,10 +55,10 @@ class TransformedReader(Reader):
     def sent(self, slices: Sequence[Slice]) -> Sent:
         """Return the columns that the transform makes. Raises TransformRefused."""
         given = self._source.sent(slices)
-        if not given.columns and not self._transform.input:
-            return given  # nothing tells what the rows are, and mostly there are none
         self._inputs |= {piece.id: given for piece in slices}
-        found = {}
+        if not given.columns:
+            return given
+        found: dict[str, Column] = {}
         for piece in slices:
             made = columns_from_json(self._made(piece).schema.jsonValue())
             found |= {column.name: column for column in made if column.name not in _BESIDE}
@@ -102,6 +102,10 @@ class TransformedReader(Reader):
 
     def _made(self, piece: Slice) -> DataFrame:
         given = self._inputs[piece.id]
+        if not given.columns:
+            # There are no rows, or none that could be read: nothing to make others from.
+            rows = self._source.read(piece, ())
+            return rows.select(*(name for name in _BESIDE if name in rows.columns))
         declared = {column.name.lower(): column for column in self._transform.declared_input()}
         sent = {column.name.lower(): column for column in given.columns}
         # Of JSON, the declared type says how a value is read; other sources have types of their own.
