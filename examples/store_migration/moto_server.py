@@ -19,12 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = ROOT / ".cache/moto"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "example", "AWS_SECRET_ACCESS_KEY": "example-secret"}
+_REQUIREMENTS = ROOT / "requirements/moto.txt"
 _READY = ENVIRONMENT / ".ready"
+"""Holds what is installed."""
 _PATIENCE = 60.0
 
 
 def is_installed() -> bool:
-    return _READY.exists()
+    return _READY.exists() and _READY.read_bytes() == _REQUIREMENTS.read_bytes()
 
 
 def install() -> None:
@@ -32,14 +34,13 @@ def install() -> None:
     if is_installed():
         return
     uv = str(Path(sys.executable).with_name("uv"))
-    requirements = str(ROOT / "requirements/moto.txt")
     python = str(ENVIRONMENT / "bin/python")
     subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, ENVIRONMENT], check=True)
     subprocess.run(
-        [uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", requirements],
+        [uv, "pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", _REQUIREMENTS],
         check=True,
     )
-    _READY.touch()
+    _READY.write_bytes(_REQUIREMENTS.read_bytes())
 
 
 @contextmanager

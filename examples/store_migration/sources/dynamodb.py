@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 _ATTEMPTS = 4
-_TOO_MANY = 400
+_SHOWN = 400
 _PASSING = ("ProvisionedThroughputExceeded", "ThrottlingException", "RequestLimitExceeded")
 
 
@@ -38,18 +38,23 @@ class DynamoDB:
     def call(self, action: str, **body: Any) -> dict[str, Any]:
         """Do something; what may pass is tried again, ever later. Raises DynamoDBRefused."""
         content = json.dumps(body).encode()
+        told = ""
         for attempt in range(_ATTEMPTS):
-            answer = self._client.post(
-                self.endpoint, content=content, headers=self._headers(action, content, datetime.now(UTC))
-            )
+            if attempt:
+                time.sleep(0.1 * 2**attempt)
+            headers = self._headers(action, content, datetime.now(UTC))
+            try:
+                answer = self._client.post(self.endpoint, content=content, headers=headers)
+            except httpx2.TransportError as error:
+                told = str(error)
+                continue
             if answer.status_code == httpx2.codes.OK:
                 found: dict[str, Any] = answer.json()
                 return found
-            is_passing = answer.status_code >= 500 or any(name in answer.text for name in _PASSING)
-            if not is_passing or attempt == _ATTEMPTS - 1:
+            told = f"{answer.status_code}: {answer.text[:_SHOWN]}"
+            if answer.status_code < 500 and not any(name in answer.text for name in _PASSING):
                 break
-            time.sleep(0.1 * 2**attempt)
-        raise DynamoDBRefused(f"{action}: {answer.status_code}: {answer.text[:_TOO_MANY]}")
+        raise DynamoDBRefused(f"{action}: {told}")
 
     def close(self) -> None:
         self._client.close()
