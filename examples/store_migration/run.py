@@ -105,7 +105,7 @@ def tell_run(result: RunResult) -> None:
     counts = {name: count for name, count in asdict(result.rows).items() if count}
     read = counts.pop("read", 0)
     parts = " + ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
-    print(f"  {read} read = {parts}, in {result.batches} batches", flush=True)
+    print(f"  {read} read = {parts} ({result.batches} published)", flush=True)
 
 
 def main(arguments: Sequence[str]) -> None:
