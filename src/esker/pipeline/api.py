@@ -31,7 +31,13 @@ from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
 from esker.pipeline.order import in_order
 from esker.pipeline.peek import Peeked, peek
-from esker.pipeline.plan import PipelinePlan, apply_changes, compare_and_plan, open_reader
+from esker.pipeline.plan import (
+    PipelinePlan,
+    apply_changes,
+    compare_and_plan,
+    open_reader,
+    through_transform,
+)
 from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.read import read_source
@@ -91,7 +97,7 @@ class OpenProject:
         held are loaded when they are handed over again with that error as `approved`.
         """
         self.project.pipeline(pipeline)
-        source = HandedOver.of(self.engine, data)
+        source = through_transform(self.engine, pipeline, HandedOver.of(self.engine, data))
         figures = {each.guard: each.rows for each in approved.tripped} if approved else {}
         with closing(source):
             result = run_pipeline(
