@@ -172,6 +172,8 @@ _TITLES = {
     "JdbcCatalog": "Catalog: jdbc",
     "RestCatalog": "Catalog: rest",
     "S3Store": "Store: s3",
+    "GcsStore": "Store: gcs",
+    "AzureStore": "Store: azure",
     "SparkSettings": "Spark",
     "StateSettings": "State database",
 }

@@ -31,11 +31,12 @@ def spark_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     buckets = {"type": "sqlite", "path": "buckets.db", "warehouse": "s3://nowhere"}
     server = {"type": "jdbc", "url": "jdbc:postgresql://127.0.0.1/nowhere", "warehouse": "s3://nowhere"}
     rows = {"type": "jdbc", "url": "jdbc:mariadb://127.0.0.1/nowhere", "table": "nothing"}
+    records = Folder.files_pipeline("landing/*", "avro", "shop.records")
     folder = Folder(
         tmp_path_factory.mktemp("spark"),
         store={"type": "s3"},
         connections={"buckets": buckets, "server": server},
-        pipelines={"rows": {"source": rows, "table": "shop.rows"}},
+        pipelines={"rows": {"source": rows, "table": "shop.rows"}, "records": records},
     )
     _ = folder.open().engine
     yield

@@ -723,6 +723,53 @@ class FileChangedWhileReading(SourceError):
         )
 
 
+class FileGone(SourceError):
+    """A file went away after it was listed and before it was loaded. Nothing of its batch was published."""
+
+    code = "ESK-SOURCE-020"
+    exit_status = 1
+
+    def __init__(self, pipeline: str, path: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}": file "{path}" went away before it was loaded',
+            reason="It was there when the files were listed. The batch was not published.",
+            remedy="Take files away only when they are loaded (esker status). Bring it back if its rows are "
+            "wanted, and run again.",
+        )
+
+
+class PartitionMissing(SourceError):
+    """A file does not lie in a folder `name=value`, although its pipeline reads columns from such folders."""
+
+    code = "ESK-SOURCE-021"
+    exit_status = 3
+
+    def __init__(self, path: str, name: str, why: str) -> None:
+        super().__init__(
+            f'path "{path}" has no folder {name}=…',
+            reason=why,
+            remedy="Move the file into such a folder, let path: match only files that are in one, or name "
+            "only those that all have: partitions: […].",
+        )
+
+
+class PackingUnknown(SourceError):
+    """A file is packed in a way that cannot be read."""
+
+    code = "ESK-SOURCE-022"
+    exit_status = 3
+
+    def __init__(self, path: str, suffix: str, file_format: str | None = None) -> None:
+        ways = "Text files may be packed with gzip (.gz), bzip2 (.bz2), zstd (.zst) or lz4 (.lz4)."
+        if file_format is not None:
+            ways = f"Files of format {file_format} pack what is inside them, and are not packed as a whole."
+        super().__init__(
+            f'file "{path}" is packed as {suffix}',
+            reason=ways,
+            remedy="Unpack it, or pack it otherwise.",
+        )
+
+
 class SourceMalformed(SourceError):
     """A file's structure (header, footer, lines, quotes) makes no sense, or cannot be read exactly."""
 

@@ -216,3 +216,22 @@ def test_requirements_are_changed_at_every_depth(columns: tuple[Column, ...]) ->
         changed = with_required(columns, paths, required=required)
         assert all(column.required is required for _, column, _ in shared(changed, changed))
         assert [path for path, _, _ in shared(changed, columns)] == paths
+
+
+@pytest.mark.parametrize(
+    ("table", "sent", "is_fitting"),
+    [
+        ("array<string>", "string", True),
+        ("array<struct<x: int>>", "struct<x: string>", True),
+        ("struct<_VALUE: string, _k: string>", "string", True),
+        ("array<struct<_VALUE: string, _k: string>>", "string", True),
+        ("string", "array<string>", False),
+        ("struct<x: string>", "string", False),
+        ("string", "struct<x: string>", False),
+    ],
+)
+def test_one_of_xml_may_be_a_list_of_one(table: str, sent: str, is_fitting: bool) -> None:
+    """Whoever looks at XML without knowing the table cannot tell one value from a list of one."""
+    columns = (Column("a", parse_type(table)),), (Column("a", parse_type(sent)),)
+    assert bool(compare(*columns, is_text=True, is_loose=True).conflicts) is not is_fitting
+    assert compare(*columns, is_text=True).conflicts

@@ -143,7 +143,8 @@ def test_a_key_that_resembles_nothing_gets_the_list_of_known_keys(tmp_path: Path
         (("format: csv", "format: cvs"), 'source.format: "cvs" is not known here; did you mean "csv"?'),
         (
             ("format: csv", "format: yaml"),
-            "source.format: \"yaml\" is not known here; expected 'csv', 'jsonl' or 'parquet'",
+            "source.format: \"yaml\" is not known here; expected 'csv', 'jsonl', 'json', 'parquet', 'avro', "
+            "'orc' or 'xml'",
         ),
         (("type: files", "type: fils"), 'source.type: unknown type "fils"; did you mean "files"?'),
         (
@@ -175,7 +176,7 @@ def test_a_key_that_resembles_nothing_gets_the_list_of_known_keys(tmp_path: Path
             ("format: csv", "format: csv, max_files: 0"),
             "max_files: input should be greater than or equal to 1",
         ),
-        (("landing/*.csv", "s3://bucket/*.csv"), "source.path: only local files can be read so far"),
+        (("landing/*.csv", "ftp://host/*.csv"), 'source.path: files cannot be read from "ftp://"'),
         (("sales:", "Sales:"), '"Sales" is no name: lower-case letters, digits and _ only'),
         (("sales:", "5:"), "esker.yml:3:3: "),
     ],

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyarrow import fs
 from pyiceberg.catalog import Catalog, load_catalog
 
 from tests.needs import missing
@@ -73,6 +74,14 @@ class SeaweedFS:
     def new_prefix(self) -> str:
         """Return a place in the ordinary bucket that nobody uses."""
         return f"s3://{BUCKET}/{next(self._count)}"
+
+    def put(self, location: str, content: bytes) -> None:
+        """Write a file into a bucket."""
+        files = fs.S3FileSystem(
+            access_key=KEY, secret_key=self.secret, endpoint_override=self.endpoint, region="us-east-1"
+        )
+        with files.open_output_stream(location.removeprefix("s3://"), compression=None) as stream:
+            stream.write(content)
 
     def store(self, endpoint: str | None = None) -> dict[str, Any]:
         """Return the store as a project file declares it."""

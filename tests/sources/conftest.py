@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.servers.fixtures import database, postgres
+from tests.servers.fixtures import database, postgres, seaweedfs
 
-__all__ = ["database", "postgres"]
+__all__ = ["database", "postgres", "seaweedfs"]

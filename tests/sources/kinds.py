@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from typing import Any, ClassVar
 
 from tests.folder import Folder
+from tests.servers.seaweedfs import SeaweedFS
 from tests.sources.oai_server import Feed, moment, serving
 from tests.sources.rest_server import Api
 from tests.sources.rest_server import serving as rest_serving
@@ -26,8 +27,8 @@ class Kind(ABC):
     keys: ClassVar[dict[str, Any]] = {}
     """What its pipeline says beside."""
 
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
+    def __init__(self, folder: Folder, server: SeaweedFS | None = None) -> None:
+        self.folder, self.server = folder, server
         self.parts = 0
         self.opened = ExitStack()
         folder.document["pipelines"]["sales"] = {
@@ -62,6 +63,30 @@ class Files(Kind):
     def put(self, rows: list[Row]) -> None:
         self.parts += 1
         self.folder.write_jsonl(f"landing/{self.parts}.jsonl", rows)
+
+
+class Bucket(Kind):
+    """Files in an S3 store."""
+
+    def source(self) -> dict[str, Any]:
+        server = self.server
+        assert server is not None
+        self.folder.document["connections"] = {"landing": server.store()}
+        self.address = server.new_prefix()
+        path = f"{self.address}/*.jsonl"
+        return {
+            "type": "files",
+            "path": path,
+            "format": "jsonl",
+            "max_files": 1,
+            "connection": "landing",
+        }
+
+    def put(self, rows: list[Row]) -> None:
+        self.parts += 1
+        assert self.server is not None
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        self.server.put(f"{self.address}/{self.parts}.jsonl", lines.encode())
 
 
 class Http(Kind):
@@ -176,6 +201,7 @@ class Query(Table):
 
 KINDS: dict[str, type[Kind]] = {
     "files": Files,
+    "bucket": Bucket,
     "http": Http,
     "jdbc": Jdbc,
     "oai_pmh": OaiPmh,

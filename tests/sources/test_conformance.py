@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from esker.events import Step
 from tests.folder import Folder
@@ -14,9 +15,17 @@ from tests.sources.kinds import KINDS, Kind
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=list(KINDS))
+def kinds(*, drift: bool = False) -> list[ParameterSet]:
+    """Return all kinds. What a bucket does otherwise than a disk is tested on its own; this is long."""
+    marks = {"bucket": [pytest.mark.server, pytest.mark.soak]}
+    names = [name for name, kind in KINDS.items() if kind.can_drift or not drift]
+    return [pytest.param(name, marks=marks.get(name, [])) for name in names]
+
+
+@pytest.fixture(params=kinds())
 def kind(request: pytest.FixtureRequest, make_folder: Callable[..., Folder]) -> Iterator[Kind]:
-    found = KINDS[request.param](make_folder())
+    server = request.getfixturevalue("seaweedfs") if request.param == "bucket" else None
+    found = KINDS[request.param](make_folder(), server)
     found.prepare()
     yield found
     found.close()
@@ -42,7 +51,7 @@ def test_each_row_once(kind: Kind) -> None:
     assert kind.folder.run().rows.read == 0
 
 
-@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.can_drift], indirect=True)
+@pytest.mark.parametrize("kind", kinds(drift=True), indirect=True)
 def test_columns_that_come_later(kind: Kind) -> None:
     kind.put([{"id": "a", "content": "one"}])
     kind.folder.run()

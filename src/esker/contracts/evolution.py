@@ -12,6 +12,8 @@ Path = tuple[str, ...]
 """The names that lead to a column or a field: `element` into a list, `value` into a map."""
 Added = tuple[tuple[Path, Column], ...]
 """Columns, each with the path of the struct that it belongs to."""
+TEXT_FIELD = "_VALUE"
+"""Field for the text of an element that has attributes too, as Spark calls it."""
 _Change = Callable[[tuple[Column, ...]], tuple[Column, ...]]
 _WIDER = {"int": ("bigint",), "float": ("double",)}
 
@@ -38,18 +40,25 @@ class _Found:
 class _Rules:
     is_text: bool
     is_exact: bool
+    is_loose: bool
 
 
 def compare(
-    table: tuple[Column, ...], sent: tuple[Column, ...], *, is_text: bool, is_exact: bool = False
+    table: tuple[Column, ...],
+    sent: tuple[Column, ...],
+    *,
+    is_text: bool,
+    is_exact: bool = False,
+    is_loose: bool = False,
 ) -> Differences:
     """Return the differences between a table's columns and a source's.
 
     Text fits any plain type here; whether each value does is checked row by row. With `is_exact` the
-    source's values are found by the exact name, so that another case would find nothing.
+    source's values are found by the exact name, so that another case would find nothing. With `is_loose`
+    one value fits a list, and a text fits a struct that has a field for it.
     """
     found = _Found([], [], [])
-    _compare(table, sent, (), found, _Rules(is_text, is_exact))
+    _compare(table, sent, (), found, _Rules(is_text, is_exact, is_loose))
     return Differences(tuple(found.added), tuple(found.widened), tuple(found.conflicts))
 
 
@@ -155,6 +164,10 @@ def _compare_types(
             _compare(have, get, path, found, rules)
         case Array(have_element), Array(get_element):
             _compare_types(have_element, get_element, (*path, "element"), found, rules)
+        case Array(have_element), _ if rules.is_loose:
+            _compare_types(have_element, sent, (*path, "element"), found, rules)
+        case Struct(have), Plain() if rules.is_loose and find(have, TEXT_FIELD) is not None:
+            pass
         case Map(have_key, have_value), Map(get_key, get_value):
             # Iceberg lets no map key gain fields.
             of_key = _Found([], [], found.conflicts)

@@ -60,6 +60,11 @@ def part_of_json(variant: Column, path: str) -> Column:
     return F.try_variant_get(variant, path, "string")
 
 
+def try_url_decode(text: Column) -> Column:
+    """Return a text with `%2F` and the like decoded; null where it is written wrongly (Spark ≥ 4.0)."""
+    return F.try_url_decode(text)
+
+
 def arrow_schema_as_spark(schema: pa.Schema) -> dict[str, Any]:
     """Return an Arrow schema as the JSON value of Spark's (its private module, the same since 3.3)."""
     value: dict[str, Any] = from_arrow_schema(schema).jsonValue()

@@ -22,6 +22,8 @@ JARS = {
     "aws": f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
     "postgresql": "org.postgresql:postgresql:42.7.14",
     "mariadb": "org.mariadb.jdbc:mariadb-java-client:3.5.6",
+    # Of the same minor version as Spark; it is released with Spark, and not every registry has each patch.
+    "avro": "org.apache.spark:spark-avro_2.13:4.1.1",
 }
 """Every jar that some connection needs, by the name that connections use."""
 

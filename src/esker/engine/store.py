@@ -94,7 +94,7 @@ class Store:
             return found
 
     def _s3(self) -> fs.FileSystem:
-        return _s3(self.endpoint, self.region, self.path_style, self.keys)
+        return s3_file_system(self.endpoint, self.region, path_style=self.path_style, keys=self.keys)
 
 
 LOCAL = Store()
@@ -141,12 +141,15 @@ def try_store(store: Store, location: str, *, writes: bool) -> None:
 
 
 @lru_cache(maxsize=16)
-def _s3(
+def s3_file_system(
     endpoint: str | None,
     region: str | None,
+    *,
     path_style: bool,
     keys: tuple[str | None, str | None, str | None],
+    anonymous: bool = False,
 ) -> fs.S3FileSystem:
+    """Return an S3 store, the same one for the same facts. What is None the AWS environment says."""
     access_key, secret_key, session_token = keys
     options: dict[str, Any] = {}
     if endpoint is not None:
@@ -154,6 +157,7 @@ def _s3(
         options = {"scheme": parts.scheme, "endpoint_override": parts.netloc + parts.path.rstrip("/")}
         options["force_virtual_addressing"] = not path_style
     return fs.S3FileSystem(
+        anonymous=anonymous,
         access_key=access_key,
         secret_key=secret_key,
         session_token=session_token,

@@ -105,6 +105,10 @@ class Loader:
             # If a person rejects it, the position moves past the slice: what it was must be known then.
             self.source.record(piece, self.publisher.run)
             raise
+        except EskerError:
+            # If the source changed under the slice, that is what happened; all else follows from it.
+            self.source.confirm(piece)
+            raise
         if self.audits.is_needed:
             change = AuditedChange(
                 change, self.audits, self.loading.name, self.publisher.run, approved, self.publisher.note

@@ -36,7 +36,7 @@ from esker.project import Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column, quoted
 from esker.sources import Opening, Sent, reader
-from esker.sources.files.listing import FoundFile
+from esker.sources.files.found import FoundFile
 from esker.sources.files.reader import FilesReader
 
 
@@ -180,6 +180,12 @@ def _files(
     source = FilesSource(type="files", path=pattern, format="parquet", max_files=1_000_000)
     # Mode append: each file counts for itself, whatever the pipeline makes of its source.
     own = pipeline.model_copy(update={"source": source, "mode": "append"})
+    if source.address is not None:
+        raise AdoptionRefused(
+            pipeline.table,
+            "Only files on a disk can be taken in so far.",
+            "Load them through the pipeline's source.",
+        )
     found = reader(Opening(engine, name, own, files_table_of(engine.project, pipeline)))
     assert isinstance(found, FilesReader)
     files = found.matching()

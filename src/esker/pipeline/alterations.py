@@ -99,7 +99,9 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract 
         named = tuple(find(declared, column.name) or column for column in sent.columns)
         columns = (*named, *(column for column in declared if find(sent.columns, column.name) is None))
     else:
-        found = compare(declared, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
+        found = compare(
+            declared, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact, is_loose=sent.is_loose
+        )
         _check_conflicts(table, found)
         found, notes, unknown = _allowed(pipeline, table, found)
         columns = with_changes(declared, found)
@@ -107,7 +109,10 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract 
         return Altered((), ())
     if pipeline.is_keyed:
         columns = keyed_columns(pipeline, columns)
-    _check_conflicts(table, compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact))
+    _check_conflicts(
+        table,
+        compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact, is_loose=sent.is_loose),
+    )
     properties = {
         **TABLE_DEFAULTS,
         "format-version": str(pipeline.format_version),
@@ -134,7 +139,9 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
     if declared.relaxed:
         changes.append(RelaxColumns(present.id, declared.relaxed, is_frozen))
     columns = declared.columns
-    found = compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
+    found = compare(
+        columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact, is_loose=sent.is_loose
+    )
     _check_conflicts(present.id, declared.found, found)
     found, notes, unknown = _allowed(pipeline, present.id, found)
     columns = with_changes(columns, found)

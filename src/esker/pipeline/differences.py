@@ -107,7 +107,9 @@ def _sent(
 ) -> Iterator[Difference]:
     between: Between = "source and table"
     is_frozen = pipeline.evolution == "freeze"
-    found = compare(expected, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact)
+    found = compare(
+        expected, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact, is_loose=sent.is_loose
+    )
     for path, column in found.added:
         name = f'column "{_named(path, column)}" ({column.type}) is new in the source'
         match pipeline.evolution:

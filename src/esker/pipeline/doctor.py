@@ -21,6 +21,8 @@ from esker.engine.store import Store, try_store
 from esker.errors import EskerError
 from esker.ledger.state import State
 from esker.project import Project
+from esker.project.sources import FilesSource
+from esker.sources.files.places import place_of
 
 _GIB = 1024**3
 _LITTLE_SPACE = 1 * _GIB
@@ -40,7 +42,7 @@ class Finding:
 
 
 def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
-    """Check Python, Java, PySpark, jars, state database, Spark, catalogs and stores, in this order.
+    """Check Python, Java, PySpark, state database, jars, stores, Spark and catalogs, in this order.
 
     What depends on a failed piece is not tried. Spark gets `patience` seconds for a first small job.
     """
@@ -61,6 +63,7 @@ def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
         yield from stores
         if all(store.ok for store in stores):
             usable.append(name)
+    yield from sources_in_stores(project)
     if not jars.ok:
         return
     engines: list[Engine] = []
@@ -69,6 +72,19 @@ def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
         yield _checked("spark job", partial(_job, engine, patience))
         for name in usable:
             yield _checked(f"catalog {name}", partial(_catalog, engine, name))
+
+
+def sources_in_stores(project: Project) -> Iterator[Finding]:
+    """List the files of each pipeline that reads from a store."""
+    for name, pipeline in project.pipelines.items():
+        source = pipeline.source
+        if isinstance(source, FilesSource) and source.address is not None:
+            yield _checked(f"source of {name}", partial(_listed, project, name, source))
+
+
+def _listed(project: Project, name: str, source: FilesSource) -> str:
+    count = len(place_of(project, name, source).list())
+    return f"{count} file{'' if count == 1 else 's'} match {source.path}"
 
 
 def _checked(check: str, examine_piece: Callable[[], str]) -> Finding:

@@ -218,18 +218,20 @@ def typed(
                 "mode scd2 keeps this column itself",
                 "Name another one in the project file, with versions:, or rename the column in the source.",
             )
-    if not sent.is_untyped:
-        return replace(sent, columns=tuple(c for c in sent.columns if not _is_void(c)))
+    untyped = [column.name for column in sent.columns] if sent.is_untyped else sent.untyped
     known = (*pipeline.declared_columns(), *(present.columns if present else ()))
-    unknown = [column.name for column in sent.columns if find(known, column.name) is None]
+    unknown = [name for name in untyped if find(known, name) is None]
     inferred: tuple[Column, ...] = ()
     if unknown:
         with explained("cannot look into the source", engine.log, reads_source=True):
-            frames = (source.read(piece, ()) for piece in slices)
+            frames = (source.read(piece, sent.columns) for piece in slices)
             whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
             inferred = infer_columns(whole, unknown)
-    typed = (find(known, column.name) or find(inferred, column.name) for column in sent.columns)
-    return replace(sent, columns=tuple(column for column in typed if column is not None))
+    typed = (
+        (find(known, column.name) or find(inferred, column.name)) if column.name in untyped else column
+        for column in sent.columns
+    )
+    return replace(sent, columns=tuple(c for c in typed if c is not None and not _is_void(c)))
 
 
 def _is_void(column: Column) -> bool:

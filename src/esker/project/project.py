@@ -14,13 +14,15 @@ from esker.project.contract.model import Contract
 from esker.project.declaration import Declaration, MistakeAt, Name
 from esker.project.pipelines import Pipeline
 from esker.project.settings import SparkSettings, StateSettings
-from esker.project.stores import S3Store, Store
+from esker.project.sources import FilesSource
+from esker.project.stores import AzureStore, FileStore, GcsStore, S3Store, Store
 from esker.project.suggest import closest
 
 DEFAULT_CATALOG = "lake"
+_STORES = (S3Store, GcsStore, AzureStore)
 
 Connection = Annotated[
-    SqliteCatalog | JdbcCatalog | RestCatalog | S3Store,
+    SqliteCatalog | JdbcCatalog | RestCatalog | S3Store | GcsStore | AzureStore,
     Field(discriminator="type"),
 ]
 
@@ -87,6 +89,9 @@ class Project(Declaration):
                 guess = closest(catalog.store, stores)
                 hint = f'did you mean "{guess}"?' if guess else "declare it below connections:"
                 raise MistakeAt((*place, "store"), f'"{catalog.store}" is no connection to a store; {hint}')
+            store = self.store_of(catalog)
+            if store is not None and store.anonymous:
+                raise MistakeAt((*place, "store"), "nobody writes tables without a key; leave out anonymous:")
             if (catalog.warehouse or "").startswith("s3://") and self.store_of(catalog) is None:
                 raise MistakeAt(
                     (*place, "warehouse"),
@@ -95,8 +100,33 @@ class Project(Declaration):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _sources_are_reached(self) -> Project:
+        stores = {name: kind for name, kind in self.connections.items() if isinstance(kind, _STORES)}
+        for name, pipeline in self.pipelines.items():
+            source = pipeline.source
+            if not isinstance(source, FilesSource) or source.connection is None:
+                continue
+            place = ("pipelines", name, "source", "connection")
+            store, address = stores.get(source.connection), source.address
+            if store is None:
+                guess = closest(source.connection, stores)
+                hint = f'did you mean "{guess}"?' if guess else "declare it below connections:"
+                raise MistakeAt(place, f'"{source.connection}" is no connection to a store; {hint}')
+            assert address is not None, "the source was checked"
+            if store.type != address.kind:
+                raise MistakeAt(
+                    place, f'"{source.connection}" is of type {store.type}, and the path of {address.kind}'
+                )
+            if isinstance(store, AzureStore) and address.account not in (None, store.account):
+                raise MistakeAt(
+                    place,
+                    f'"{source.connection}" is account {store.account}, and the path of {address.account}',
+                )
+        return self
+
     def _further_catalogs(self) -> dict[str, Catalog]:
-        return {name: kind for name, kind in self.connections.items() if not isinstance(kind, S3Store)}
+        return {name: kind for name, kind in self.connections.items() if not isinstance(kind, _STORES)}
 
     @property
     def folder(self) -> Path:
@@ -144,6 +174,14 @@ class Project(Declaration):
             return self.store
         found = self.connections[catalog.store]
         assert isinstance(found, S3Store)
+        return found
+
+    def store_connection(self, name: str | None) -> FileStore | None:
+        """Return a store that files are read from; None for what the environment says."""
+        if name is None:
+            return None
+        found = self.connections[name]
+        assert isinstance(found, _STORES), "the project was checked"
         return found
 
     def pipeline(self, name: str) -> Pipeline:

@@ -109,6 +109,10 @@ class Sent:
     """Nothing tells the types; they are found out from the values."""
     is_exact: bool = False
     """Names are matched letter by letter: another case is another name."""
+    untyped: tuple[str, ...] = ()
+    """Columns of which nothing tells the types, where others have some."""
+    is_loose: bool = False
+    """One value may stand for a list of one, and a text for an element with attributes, as in XML."""
 
 
 @dataclass(frozen=True)

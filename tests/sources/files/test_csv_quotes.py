@@ -13,7 +13,7 @@ from esker.ledger.loaded_files import FileVersion
 from esker.project.sources import FilesSource
 from esker.sources.files import csv_quotes
 from esker.sources.files.csv_quotes import check_quotes
-from esker.sources.files.listing import FoundFile
+from esker.sources.files.found import FoundFile
 
 
 def check(folder: Path, data: bytes, line_end: str = "\n", name: str = "a.csv", **keys: Any) -> None:

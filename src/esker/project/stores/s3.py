@@ -32,6 +32,7 @@ class S3Store(Declaration):
     )
     secret_key: Secret | None = None
     session_token: Secret | None = Field(None, description="Of temporary keys.")
+    anonymous: bool = Field(False, description="Read public files, without any key. For sources only.")
 
     @field_validator("endpoint")
     @classmethod
@@ -49,4 +50,6 @@ class S3Store(Declaration):
             raise MistakeAt(
                 ("session_token",), "session_token is of no use without access_key and secret_key"
             )
+        if self.anonymous and self.access_key is not None:
+            raise MistakeAt(("anonymous",), "write keys, or anonymous: true, not both")
         return self

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.types import Column
-from esker.sources.files.listing import FoundFile, list_files
-from esker.sources.source import Reader, Sent, Slice, Weight
+from esker.sources.files.found import FoundFile
+from esker.sources.source import Fetched, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 
 if TYPE_CHECKING:
@@ -36,20 +36,25 @@ class FilesAgain(Reader):
 
     reader: FilesReader
     span: Span
+    done: set[str] = field(default_factory=set)
+    """Paths of files that are loaded: no position says so."""
 
     def plan(self, position: Position | None) -> list[Slice]:
         files, how = self._chosen()
+        files = [file for file in files if file.path not in self.done]
         if not files:
             return []
-        most = len(files) if self.span.is_full else self.reader.source.max_files
+        parts = [tuple(files)] if self.span.is_full else self.reader.batches(files)
         slices = []
-        for first in range(0, len(files), most):
-            part = tuple(files[first : first + most])
+        for part in parts:
             size = sum(file.version.size for file in part)
             noun = "file" if len(part) == 1 else "files"
             told = f"{len(part)} {noun} again, {self.span}{how}"
             slices.append(Slice(position, position, new_run_id(), size, told, part, len(part)))
         return slices
+
+    def fetch(self, slices: list[Slice]) -> Fetched:
+        return self.reader.fetch(slices)
 
     def newest(self) -> Slice | None:
         return self.reader.newest()
@@ -69,9 +74,16 @@ class FilesAgain(Reader):
     def confirm(self, piece: Slice) -> None:
         self.reader.confirm(piece)
 
+    def settled(self, piece: Slice) -> None:
+        self.done.update(file.path for file in piece.content)
+        self.reader.settled(piece)
+
+    def close(self) -> None:
+        self.reader.close()
+
     def _chosen(self) -> tuple[list[FoundFile], str]:
         """Return the files of the span, and by what they were chosen."""
-        listed = list_files(self.reader.engine.project, self.reader.name, self.reader.source)
+        listed = self.reader.place.list()
         if self.span.is_full:
             return listed, ""
         dates = [_date(file.path) for file in listed]

@@ -24,8 +24,8 @@ from esker.sources.files.csv_header import Header, read_header
 from esker.sources.files.csv_lines import FLAWS, flaw_of
 from esker.sources.files.csv_quotes import check_quotes
 from esker.sources.files.formats import filled, locations, text_weight, union
+from esker.sources.files.found import FoundFile
 from esker.sources.files.lines import read_lines, refuse_lines
-from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, RECORD, Sent, Weight
 
 # Stands for a value that is not there. Spark compares it with values too, so it must never be one.

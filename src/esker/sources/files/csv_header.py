@@ -16,7 +16,7 @@ import pyarrow as pa
 from esker.errors import SourceMalformed, SourceUnreadable
 from esker.project.sources import FilesSource
 from esker.sources.files.csv_grammar import Grammar
-from esker.sources.files.listing import FoundFile
+from esker.sources.files.found import FoundFile
 
 _LIMIT = 1 << 18
 _OTHER_DELIMITERS = ";\t|,"
@@ -68,7 +68,7 @@ def not_decoded(file: FoundFile, source: FilesSource, error: UnicodeDecodeError)
 
 
 def _start(file: FoundFile, source: FilesSource) -> str:
-    if file.version.size == 0:
+    if file.size == 0:
         return ""
     with opened(file) as stream:
         start = stream.read(_LIMIT)

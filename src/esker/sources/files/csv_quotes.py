@@ -14,8 +14,8 @@ from esker.project.sources import FilesSource
 from esker.sources.files.csv_grammar import Grammar
 from esker.sources.files.csv_header import decoder, not_decoded, opened
 from esker.sources.files.csv_lines import FLAWS, QUOTED_NULL, STRAY, UNCLOSED
+from esker.sources.files.found import FoundFile
 from esker.sources.files.lines import Flaw
-from esker.sources.files.listing import FoundFile
 
 _CHUNK = 1 << 22
 _LONGEST = 1 << 28

@@ -9,11 +9,11 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from esker.project.types import Column
-from esker.sources.files.listing import FoundFile
+from esker.sources.files.found import FoundFile
 from esker.sources.source import Sent, Weight
 
 _MANY_TASKS = 1_000_000
-_PACKED = {".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate"}
+_PACKED = {".gz", ".bz2"}
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 
@@ -45,7 +45,7 @@ def locations(files: Sequence[FoundFile]) -> list[str]:
 def text_weight(files: Sequence[FoundFile]) -> Weight:
     """Return how much text files are, packed ones as far as one can tell: text shrinks to about a tenth."""
     is_packed = any(_is_packed(file) for file in files)
-    size = sum(file.version.size * (10 if _is_packed(file) else 1) for file in files)
+    size = sum(file.size * (10 if _is_packed(file) else 1) for file in files)
     return Weight(bytes=size, is_text=not is_packed)
 
 
@@ -55,7 +55,7 @@ def _is_packed(file: FoundFile) -> bool:
 
 def filled(files: Sequence[FoundFile]) -> list[FoundFile]:
     """Return the files that hold anything. An empty .gz file is none to those who unpack it."""
-    return [file for file in files if file.version.size > 0]
+    return [file for file in files if file.size > 0]
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -23,9 +23,9 @@ from esker.project.types import (
     quoted,
 )
 from esker.sources.files.formats import filled, locations, text_weight
+from esker.sources.files.found import FoundFile
 from esker.sources.files.jsonl_lines import FLAWS, flaw_of, is_read
 from esker.sources.files.lines import named, read_lines, refuse_lines
-from esker.sources.files.listing import FoundFile
 from esker.sources.source import MALFORMED, ORIGIN, RECORD, Sent, Weight
 
 _SHOWN_CHARACTERS = 200
@@ -83,7 +83,8 @@ class JsonLinesFormat:
             .load(locations(filled(files)))
         )
         shown = F.substring(F.col(MALFORMED), 1, _SHOWN_CHARACTERS)
-        told = F.concat(F.lit("is no JSON object on one line, or none with the table's columns: "), shown)
+        what = "on one line, or none" if self.source.format == "jsonl" else "or none"
+        told = F.concat(F.lit(f"is no JSON object {what} with the table's columns: "), shown)
         path = frame.metadataColumn("_metadata").getField("file_path")
         values = [F.col(quoted(field.name)) for field in fields]
         return frame.select(
@@ -97,10 +98,15 @@ class JsonLinesFormat:
             return
         path = lines.metadataColumn("_metadata").getField("file_path")
         if row := lines.select(path.alias("path"), "value").first():
+            shown = row.value[:_SHOWN_CHARACTERS]
+            is_document = self.source.format == "json"
             raise SourceMalformed(
                 named(row.path, files),
-                f"no line of it is a JSON object: {row.value[:_SHOWN_CHARACTERS]}",
-                "Write one whole object a line, without line breaks in it: jq -c . does so.",
+                f"no {'element' if is_document else 'line'} of it is a JSON object: {shown}",
+                "Write a list of objects."
+                if is_document
+                else "Write one whole object a line, without line breaks in it: jq -c . does so. A file that "
+                "is one list or object as a whole is of format: json.",
             )
 
     def _refuse(self, one: str, other: str, files: Sequence[FoundFile]) -> None:

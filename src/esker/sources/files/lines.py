@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from esker.engine.compat import make_valid_utf8
 from esker.errors import SourceMalformed
 from esker.sources.files.formats import filled, locations
-from esker.sources.files.listing import FoundFile
+from esker.sources.files.found import FoundFile
 
 _SHOWN_CHARACTERS = 200
 

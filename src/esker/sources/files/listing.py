@@ -5,28 +5,52 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from esker.errors import SourceNotFound, SourceUnreadable
 from esker.ledger.loaded_files import FileVersion
 from esker.project import Project
 from esker.project.sources import FilesSource
+from esker.sources.files.found import FoundFile
+from esker.sources.files.patterns import fixed_part, is_hidden
+from esker.sources.files.place import FULL, Place
 
-_MAGIC = "*?["
 
+class LocalDisk(Place):
+    """Files in folders of this machine."""
 
-@dataclass(frozen=True)
-class FoundFile:
-    """A file on the disk."""
+    scheme = "file"
+    is_on_disk = True
 
-    version: FileVersion
-    location: Path
+    def __init__(self, project: Project, pipeline: str, source: FilesSource) -> None:
+        self.project, self.pipeline, self.source = project, pipeline, source
 
-    @property
-    def path(self) -> str:
-        """How the file is called in messages and in the record of loaded files."""
-        return self.version.path
+    def list(self) -> list[FoundFile]:
+        return list_files(self.project, self.pipeline, self.source)
+
+    def now(self, file: FoundFile) -> FileVersion | None:
+        if not (self.project.folder / file.path).exists():
+            return None
+        found = look_at(self.project, file.path)
+        return found.version if found is not None else None
+
+    @contextmanager
+    def opened(self, file: FoundFile) -> Iterator[IO[bytes]]:
+        try:
+            with file.location.open("rb") as stream:
+                yield stream
+        except OSError as error:
+            if error.errno in FULL:
+                raise
+            self.confirm(file)
+            raise SourceUnreadable(file.path, error.strerror or str(error)) from error
+        self.confirm(file)
+
+    def below_root(self, file: FoundFile) -> str:
+        return os.path.abspath(file.location).lstrip("/")  # noqa: PTH100 (without "..")
 
 
 def list_files(project: Project, pipeline: str, source: FilesSource) -> list[FoundFile]:
@@ -35,14 +59,14 @@ def list_files(project: Project, pipeline: str, source: FilesSource) -> list[Fou
     Paths below the project's folder are kept relative, so that a project may move to another place
     without loading everything again.
     """
-    folder = _fixed_part(source.path)
+    folder = Path(fixed_part(source.path))
     if not (project.folder / folder).is_dir():
         raise SourceNotFound(pipeline, source.path, str(folder))
     found: dict[str, FoundFile] = {}
     # glob and not Path.glob: only this one follows links to folders and skips hidden names.
     for name in glob.iglob(source.path, root_dir=project.folder, recursive=True):  # noqa: PTH207
         # Spark leaves such files out without a word: they must not count as loaded.
-        if any(part.startswith(("_", ".")) and part not in (".", "..") for part in _below(folder, name)):
+        if is_hidden(str(Path(name).relative_to(folder))):
             continue
         if file := look_at(project, name):
             found[file.path] = file  # two stars may lead to a file twice
@@ -68,17 +92,3 @@ def _recorded(project: Project, name: str) -> str:
     folder = os.path.normpath(project.folder)
     full = os.path.normpath(project.folder / name)
     return os.path.relpath(full, folder) if Path(full).is_relative_to(folder) else full
-
-
-def _fixed_part(pattern: str) -> Path:
-    """Return the folder above the first wildcard."""
-    fixed = []
-    for part in Path(pattern).parts[:-1]:
-        if any(character in part for character in _MAGIC):
-            break
-        fixed.append(part)
-    return Path(*fixed)
-
-
-def _below(folder: Path, name: str) -> tuple[str, ...]:
-    return Path(name).relative_to(folder).parts

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from esker.errors import ColumnRefused, SourceUnreadable
-from esker.sources.files.listing import FoundFile
+from esker.sources.files.arrow_schema import check_names, leaves
+from esker.sources.files.found import FoundFile
+from esker.sources.files.typed import Head, no_nanoseconds, no_room_for_digits, no_time_of_day
 
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
-@dataclass(frozen=True)
-class Footer:
-    """A file, and the text of its schema: files with equal texts have the same columns."""
-
-    file: FoundFile
-    schema: str
-    rows: int
-    bytes: int
-    """Of all columns, unpacked."""
-
-
-def read_footer(file: FoundFile) -> Footer:
+def read_footer(file: FoundFile) -> Head:
     """Return a file's footer. Raises SourceUnreadable, and ColumnRefused for what Spark cannot keep."""
     try:
         with pq.ParquetFile(str(file.location)) as parquet:
-            _check_names(file, parquet.schema_arrow)
-            for path, kind in _leaves(parquet.schema_arrow):
+            check_names(file, parquet.schema_arrow)
+            for path, kind in leaves(parquet.schema_arrow):
                 _check_type(file, path, kind, parquet)
             _check_int96(file, parquet)
             about = parquet.metadata
             spark_schema = (about.metadata or {}).get(_SPARK_SCHEMA)
-            return Footer(
-                file,
+            return Head(
                 str(parquet.schema).partition("\n")[2] + str(spark_schema),
                 rows=about.num_rows,
                 bytes=sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups)),
@@ -46,45 +33,11 @@ def read_footer(file: FoundFile) -> Footer:
         raise SourceUnreadable(file.path, str(error)) from error
 
 
-def _check_names(file: FoundFile, fields: Iterable[pa.Field], prefix: str = "") -> None:
-    seen: set[str] = set()
-    for field in fields:
-        name = f"{prefix}{field.name}"
-        if name.lower() in seen:
-            raise ColumnRefused(
-                file.path, name, "It stands there twice; upper and lower case are one.", "Rename one of them."
-            )
-        seen.add(name.lower())
-        if pa.types.is_struct(field.type):
-            _check_names(file, field.type, f"{name}.")
-
-
-def _leaves(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, pa.DataType]]:
-    """Return the columns that hold values, however deep."""
-    for field in fields:
-        name, kind = f"{prefix}{field.name}", field.type
-        if pa.types.is_struct(kind):
-            yield from _leaves(kind, f"{name}.")
-        elif pa.types.is_map(kind):
-            yield from _leaves([kind.key_field, kind.item_field], f"{name}.")
-        elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-            yield from _leaves([kind.value_field], f"{name}.")
-        else:
-            yield name, kind
-
-
 def _check_type(file: FoundFile, name: str, kind: pa.DataType, parquet: pq.ParquetFile) -> None:
     if pa.types.is_time(kind):
-        raise ColumnRefused(
-            file.path,
-            name,
-            "It holds times of day, for which Iceberg's tables in Spark have no type.",
-            "Write it as text, or as a timestamp.",
-        )
+        raise no_time_of_day(file, name)
     if pa.types.is_decimal(kind) and kind.precision > 38:
-        raise ColumnRefused(
-            file.path, name, f"It has {kind.precision} digits; there is room for 38.", "Write it as text."
-        )
+        raise no_room_for_digits(file, name, kind.precision)
     if pa.types.is_float16(kind):
         raise ColumnRefused(
             file.path, name, "It holds floats of 16 bits, which Spark cannot read.", "Write it as float."
@@ -98,12 +51,8 @@ def _check_int96(file: FoundFile, parquet: pq.ParquetFile) -> None:
         is_nanos = "nanoseconds" in str(column.logical_type)
         # Spark and others write microseconds as INT96, so here the values decide.
         if is_nanos or (column.physical_type == "INT96" and _has_nanoseconds(parquet, column.path)):
-            raise ColumnRefused(
-                file.path,
-                column.path if column.path else name,
-                "It holds times with nanoseconds; there is room for microseconds.",
-                'Write it with microseconds (in pandas: df.to_parquet(…, coerce_timestamps="us")).',
-            )
+            how = ' (in pandas: df.to_parquet(…, coerce_timestamps="us"))'
+            raise no_nanoseconds(file, column.path or name, how)
 
 
 def _has_nanoseconds(parquet: pq.ParquetFile, path: str) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
 from esker.engine.session import Engine
-from esker.errors import FileChanged, FileChangedWhileReading
+from esker.errors import EskerError, FileChanged
 from esker.ledger.entry import Position
 from esker.ledger.loaded_files import LoadedFiles
 from esker.ledger.run_id import new_run_id
@@ -20,17 +23,27 @@ from esker.project.pipelines import Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column
 from esker.sources.files.again import FilesAgain
+from esker.sources.files.avro import AvroFormat
+from esker.sources.files.copies import Copies
 from esker.sources.files.csv import CsvFormat
 from esker.sources.files.csv_header import Header
 from esker.sources.files.formats import Format
+from esker.sources.files.found import FoundFile
 from esker.sources.files.jsonl import JsonLinesFormat
-from esker.sources.files.listing import FoundFile, list_files, look_at
+from esker.sources.files.orc import OrcFormat
+from esker.sources.files.packing import TEXT_FORMATS, packing_of, refuse_packed
 from esker.sources.files.parquet import ParquetFormat
-from esker.sources.files.parquet_footer import Footer
-from esker.sources.source import Opening, Reader, Sent, Slice, Weight
+from esker.sources.files.partitions import Partitioned
+from esker.sources.files.place import Place
+from esker.sources.files.places import place_of
+from esker.sources.files.typed import Known
+from esker.sources.files.xml import XmlFormat
+from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 
 _SHOWN = 3
+_MOST_COPIED = 4 << 30
+"""Bytes of copies at a time, where the source does not say."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +55,24 @@ class FilesReader(Reader):
     pipeline: Pipeline
     source: FilesSource
     loaded: LoadedFiles
+    place: Place
+    copies: Copies
     headers: dict[FoundFile, Header] = field(default_factory=dict)
-    footers: dict[FoundFile, Footer] = field(default_factory=dict)
-    schemas: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    known: Known = field(default_factory=Known)
+    checked: set[FoundFile] = field(default_factory=set)
+    passed: dict[str, Slice] | None = None
+    """Slices that somebody has looked at who records nothing, by batch; None where they are recorded."""
 
     @classmethod
     def of(cls, opening: Opening) -> FilesReader:
         engine, name, pipeline = opening.engine, opening.name, opening.pipeline
-        assert isinstance(pipeline.source, FilesSource)
+        source = pipeline.source
+        assert isinstance(source, FilesSource)
         loaded = LoadedFiles(engine, opening.files_table, name)
-        return cls(engine, name, pipeline, pipeline.source, loaded)
+        place = place_of(engine.project, name, source)
+        copies = Copies(place, source.format, _folder(engine))
+        passed: dict[str, Slice] | None = {} if opening.state is None else None
+        return cls(engine, name, pipeline, source, loaded, place, copies, passed=passed)
 
     def again(self, span: Span) -> FilesAgain:
         return FilesAgain(self, span)
@@ -59,8 +80,13 @@ class FilesReader(Reader):
     def plan(self, position: Position | None) -> list[Slice]:
         if self.pipeline.mode in WHOLE:
             return self._whole(position)
-        listed = list_files(self.engine.project, self.name, self.source)
+        listed = self.place.list()
         batch, before = (position["batch"], position["files"]) if position else (None, 0)
+        while self.passed and batch in self.passed:
+            piece = self.passed[batch]
+            seen = {file.path for file in piece.content}
+            listed = [file for file in listed if file.path not in seen]
+            batch = piece.start["batch"] if piece.start else None
         found = self.loaded.compare(batch, [file.version for file in listed])
         changed = [file for file in listed if file.path in found.changed]
         if changed and self.source.on_changed == "error":
@@ -71,7 +97,7 @@ class FilesReader(Reader):
 
     def _whole(self, position: Position | None) -> list[Slice]:
         """Return all files as one slice, if any has come, changed or gone."""
-        files = list_files(self.engine.project, self.name, self.source)
+        files = self.place.list()
         known = self.loaded.upto(position["batch"] if position else None)
         if {file.path: file.version for file in files} == known:
             return []
@@ -79,37 +105,49 @@ class FilesReader(Reader):
         size = sum(file.version.size for file in files)
         return [Slice(position, end, end["batch"], size, _counted(files), tuple(files), len(files))]
 
+    def fetch(self, slices: list[Slice]) -> Fetched:
+        """Copy here what Spark cannot read where it is: as much as there is room for, the rest later."""
+        room = self.source.max_bytes or _MOST_COPIED
+        fetched: list[Slice] = []
+        for piece in slices:
+            self._check_packing(piece.content)
+            room -= sum(file.version.size for file in piece.content if self.copies.is_needed(file))
+            if fetched and room < 0:
+                return Fetched(fetched, has_more=True)
+            fetched.append(replace(piece, content=self.copies.make(piece.content)))
+        return Fetched(fetched)
+
     def matching(self) -> tuple[FoundFile, ...]:
         """Return the files that are there now, loaded or not."""
-        return tuple(list_files(self.engine.project, self.name, self.source))
+        return tuple(self.place.list())
 
     def newest(self) -> Slice | None:
-        files = list_files(self.engine.project, self.name, self.source)
-        return self._slices(files[:1], None, 0)[0] if files else None
+        files = self.place.list()
+        return self.fetch(self._slices(files[:1], None, 0)).slices[0] if files else None
 
     def check(self, slices: Sequence[Slice]) -> None:
         files = [file for piece in slices for file in piece.content]
-        with explained("cannot look into the files", self.engine.log, reads_source=True):
+        with self._looking_into(files):
             self._format().check(files)
 
     def sent(self, slices: Sequence[Slice]) -> Sent:
         files = [file for piece in slices for file in piece.content]
-        with explained("cannot look into the files", self.engine.log, reads_source=True):
+        with self._looking_into(files):
             return self._format().sent(files)
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         with explained("cannot read the files", self.engine.log, reads_source=True):
-            return self._format().read(piece.content, columns)
+            frame = self._format().read(piece.content, columns)
+            return frame.withColumn(ORIGIN, self.copies.origin(F.col(ORIGIN)))
 
     def weight(self, piece: Slice) -> Weight:
         return self._format().weight(piece.content)
 
     def confirm(self, piece: Slice) -> None:
         for file in piece.content:
-            now = look_at(self.engine.project, file.path)
-            if now is None or now.version != file.version:
-                after = str(now.version) if now else "a folder"
-                raise FileChangedWhileReading(self.name, file.path, str(file.version), after)
+            # A copy is what was listed, whatever became of the file since.
+            if file.copied is None:
+                self.place.confirm(file)
 
     def record(self, piece: Slice, run: str) -> None:
         assert piece.end is not None
@@ -121,11 +159,36 @@ class FilesReader(Reader):
             run=run,
         )
 
+    def settled(self, piece: Slice) -> None:
+        self.copies.drop(piece.content)
+        if self.passed is not None and piece.end is not None:
+            self.passed[piece.end["batch"]] = piece
+
+    def close(self) -> None:
+        self.copies.close()
+
+    def batches(self, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, ...]]:
+        """Yield files in parts that are not too large."""
+        most = self.source.max_bytes
+        if most is None and any(self.copies.is_needed(file) for file in files):
+            most = _MOST_COPIED
+        part: list[FoundFile] = []
+        size = 0
+        for file in files:
+            is_too_much = most is not None and size + file.version.size > most
+            if part and (len(part) == self.source.max_files or is_too_much):
+                yield tuple(part)
+                part, size = [], 0
+            part.append(file)
+            size += file.version.size
+        if part:
+            yield tuple(part)
+
     def _slices(self, files: list[FoundFile], position: Position | None, before: int) -> list[Slice]:
         slices = []
-        for first in range(0, len(files), self.source.max_files):
-            part = tuple(files[first : first + self.source.max_files])
-            end: dict[str, Any] = {"batch": new_run_id(), "files": before + first + len(part)}
+        for part in self.batches(files):
+            before += len(part)
+            end: dict[str, Any] = {"batch": new_run_id(), "files": before}
             size = sum(file.version.size for file in part)
             slices.append(
                 Slice(position, end, end["batch"], size, _counted(part), part, len(part), until=_newest(part))
@@ -133,15 +196,62 @@ class FilesReader(Reader):
             position = end
         return slices
 
+    def _check_packing(self, files: Sequence[FoundFile]) -> None:
+        for file in files:
+            if self.source.format in TEXT_FORMATS:
+                packing_of(file.path)
+            else:
+                refuse_packed(file.path, self.source.format)
+
+    @contextmanager
+    def _looking_into(self, files: Sequence[FoundFile]) -> Iterator[None]:
+        """Say what goes wrong in the best words: a file that went away or changed is no malformed one."""
+        try:
+            with explained("cannot look into the files", self.engine.log, reads_source=True):
+                yield
+        except EskerError:
+            for file in files:
+                if file.copied is None:
+                    self.place.confirm(file)
+            raise
+
     def _format(self) -> Format:
+        found = self._of_files()
+        if self.source.partitions is False:
+            return found
+        names = None if self.source.partitions is True else tuple(self.source.partitions)
+        return Partitioned(found, names)
+
+    def _of_files(self) -> Format:
         spark, source = self.engine.spark, self.source
         match source.format:
             case "csv":
-                return CsvFormat(spark, source, tuple(self.pipeline.columns), self.headers)
-            case "jsonl":
+                return CsvFormat(spark, source, self._named_columns(), self.headers)
+            case "jsonl" | "json":
                 return JsonLinesFormat(spark, source)
+            case "xml":
+                return XmlFormat(spark, source, self.checked)
             case "parquet":
-                return ParquetFormat(spark, source, self.footers, self.schemas)
+                return ParquetFormat(spark, source, self.known)
+            case "avro":
+                return AvroFormat(spark, source, self.known)
+            case "orc":
+                return OrcFormat(spark, source, self.known)
+
+    def _named_columns(self) -> tuple[str, ...]:
+        """Return the declared columns that are in files."""
+        folders = () if isinstance(self.source.partitions, bool) else self.source.partitions
+        known = {name.lower() for name in folders}
+        return tuple(name for name in self.pipeline.columns if name.lower() not in known)
+
+
+def _folder(engine: Engine) -> Path | None:
+    """Return where copies are kept: on a cluster in the project's folder, which all workers see."""
+    if engine.project.spark.is_local:
+        return None
+    folder = engine.project.folder / ".esker"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def _counted(files: Sequence[FoundFile]) -> str:

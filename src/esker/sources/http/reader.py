@@ -21,8 +21,8 @@ from esker.ledger.loaded_files import FileVersion
 from esker.ledger.run_id import new_run_id
 from esker.project.sources import FilesSource, HttpSource
 from esker.project.types import Column
+from esker.sources.files.found import FoundFile
 from esker.sources.files.jsonl import JsonLinesFormat
-from esker.sources.files.listing import FoundFile
 from esker.sources.http.api import Api
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
