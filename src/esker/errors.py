@@ -631,6 +631,20 @@ class LoadedFilesDamaged(LedgerError):
         )
 
 
+class PositionLost(LedgerError):
+    """A position that the ledger counts on is not where it was written down."""
+
+    code = "ESK-DLT-002"
+
+    def __init__(self, table: str, name: str) -> None:
+        super().__init__(
+            f'table "{table}" does not know position {name}',
+            reason="The ledger says that a batch was published with it. How far the source was read is "
+            "unknown: rows were removed, or the table was replaced.",
+            remedy=f'Bring "{table}" back to the snapshot that holds the position.',
+        )
+
+
 class LedgerUnreadable(LedgerError):
     """A table property of Esker's cannot be read: it was edited, or a newer Esker wrote it."""
 
@@ -907,6 +921,21 @@ class FunctionFailed(SourceError):
         self, function: str, why: str, remedy: str = "Correct the function. The next run begins where it was."
     ) -> None:
         super().__init__(f'source function "{function}" failed', reason=why, remedy=remedy)
+
+
+class ResourceNotFound(SourceError):
+    """The dlt resource that a source names cannot be had."""
+
+    code = "ESK-DLT-001"
+    exit_status = 2
+
+    def __init__(self, resource: str, why: str) -> None:
+        super().__init__(
+            f'there is no dlt resource "{resource}"',
+            reason=why,
+            remedy="Name a dlt resource, a dlt source, or a function that returns one: "
+            "resource: sources/github.py:issues",
+        )
 
 
 # --- contracts: exit status 3 --------------------------------------------------------------------

@@ -29,7 +29,7 @@ from esker.project.source_kinds import Source
 from esker.project.sources import FilesSource
 from esker.project.types import Column
 
-SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality")
+SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality", "__positions")
 """How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
 
 
