@@ -645,6 +645,36 @@ class PositionLost(LedgerError):
         )
 
 
+class LoadForgotten(LedgerError):
+    """A load package of dlt is so old that nobody can tell whether it was loaded."""
+
+    code = "ESK-DLT-005"
+
+    def __init__(self, table: str, load: str, oldest: str) -> None:
+        super().__init__(
+            f'whether table "{table}" holds dlt load {load} is unknown',
+            reason=f"The ledger names the last loads, and this one is older than the oldest, {oldest}.",
+            remedy="Look for its rows by _dlt_load_id. Drop the package where it waits: "
+            "dlt pipeline NAME drop-pending-packages",
+        )
+
+
+class LoadLeftHalfway(LedgerError):
+    """An earlier load of a dlt pipeline is in some of its tables and was never finished."""
+
+    code = "ESK-DLT-006"
+
+    def __init__(self, pipeline: str, load: str, tables: Sequence[str]) -> None:
+        super().__init__(
+            f'load {load} of dlt pipeline "{pipeline}" was left half way',
+            reason=f"It is in {', '.join(tables)}, and _dlt_loads does not have it: what it had for other "
+            "tables is missing, and dlt extracts its rows once more, because its state was never stored.",
+            remedy="Run the pipeline where it ran before: its working directory has the rest of the load "
+            f"package. If that is lost, remove the rows with _dlt_load_id = '{load}' from tables that are "
+            f'appended to, and go on with esker.dlt.destination(project, give_up=("{load}",)).',
+        )
+
+
 class LedgerUnreadable(LedgerError):
     """A table property of Esker's cannot be read: it was edited, or a newer Esker wrote it."""
 
@@ -1026,6 +1056,30 @@ class TypeConflict(ContractError):
             reason="; ".join(conflicts) + ".",
             remedy="Convert in the source, or load into a new table.",
         )
+
+
+class DltSchemaConflict(ContractError):
+    """dlt's schema does not fit tables that are there already. Nothing of the load package is loaded."""
+
+    code = "ESK-DLT-003"
+
+    def __init__(self, dataset: str, conflicts: Sequence[str]) -> None:
+        super().__init__(
+            f'dlt\'s schema does not fit the tables in "{dataset}"',
+            reason="; ".join(conflicts) + ".",
+            remedy="Give the columns types that fit, with columns= at the resource, or load into another "
+            "dataset_name. The load package waits: drop it with `dlt pipeline NAME drop-pending-packages` "
+            "before the resource is extracted anew.",
+        )
+
+
+class DltRefused(ProjectError):
+    """dlt asks for something that cannot be done through Esker. Nothing of the load package is loaded."""
+
+    code = "ESK-DLT-004"
+
+    def __init__(self, table: str, why: str, remedy: str) -> None:
+        super().__init__(f'dlt table "{table}" cannot be loaded as dlt wants it', reason=why, remedy=remedy)
 
 
 class ColumnsFrozen(ContractError):

@@ -146,7 +146,7 @@ def _kept(position: Position | None) -> str | None:
 
 def _text(state: Mapping[str, Any]) -> str:
     """Return a state as text, with its types: dates and decimals come back as such."""
-    return json.typed_dumps(state, sort_keys=True)
+    return str(json.typed_dumps(state, sort_keys=True))
 
 
 def _row(item: Any) -> Any:
@@ -167,7 +167,9 @@ def _check_order(place: str, resource: DltResource | SourceOfDlt, state: Mapping
     cursor = step.incremental if isinstance(step, IncrementalResourceWrapper) else step
     if found.is_transformer:
         why = "it is a transformer"
-    elif not isinstance(cursor, Incremental) or cursor.row_order != "asc" or cursor.last_value_func is not max:
+    elif (
+        not isinstance(cursor, Incremental) or cursor.row_order != "asc" or cursor.last_value_func is not max
+    ):
         why = 'it has no dlt.sources.incremental(…, row_order="asc") with the highest value as the last'
     elif cursor.range_start != "closed":
         why = 'of rows with equal values some would be lost: range_start must be "closed"'

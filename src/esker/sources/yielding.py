@@ -237,13 +237,7 @@ class YieldingReader(Reader):
     def _check_end(self, end: Position | None, *, is_open: bool, is_peeked: bool) -> None:
         """Raise if rows would come again that nothing tells from others."""
         pipeline = self._opening.pipeline
-        if (
-            is_open
-            and end is not None
-            and not is_peeked
-            and not pipeline.is_keyed
-            and not self._is_whole
-        ):
+        if is_open and end is not None and not is_peeked and not pipeline.is_keyed and not self._is_whole:
             why = "Rows come behind the last position that it reached: the next run would append them again."
             raise FunctionFailed(self._place, why, "End with: yield esker.reached(…)")
 
