@@ -12,6 +12,7 @@ from dlt.common.configuration.container import Container
 from dlt.common.pipeline import PipelineContext
 
 import esker.dlt
+from esker.engine.iceberg.table import Table, TableId, load
 from tests.folder import Folder
 
 
@@ -43,6 +44,11 @@ class Shop:
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         return self.folder.rows(f"shop.{table}", *columns)
+
+    def stored(self, table: str) -> Table:
+        engine = self.folder.open().engine
+        engine.open_catalog("lake")
+        return load(engine, TableId("lake", f"shop.{table}"))
 
 
 @pytest.fixture

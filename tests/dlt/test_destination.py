@@ -10,14 +10,13 @@ import dlt
 import pyarrow as pa
 import pytest
 
-from esker.engine.iceberg.table import TableId, load
 from tests.dlt.conftest import Shop
 
 pytestmark = pytest.mark.spark
 
 
-def resource(rows: Any, name: str = "orders", **keys: Any) -> Any:
-    return dlt.resource(rows, name=name, **keys)
+def resource(rows: Any, **keys: Any) -> Any:
+    return dlt.resource(rows, **{"name": "orders", **keys})
 
 
 def test_append_and_nested_tables(shop: Shop) -> None:
@@ -32,3 +31,189 @@ def test_append_and_nested_tables(shop: Shop) -> None:
     loads = shop.rows("_dlt_loads", "load_id", "status")
     assert [status for _, status in loads] == [0, 0]
     assert {row[0] for row in shop.rows("orders", "_dlt_load_id")} == {load_id for load_id, _ in loads}
+
+
+def test_replace(shop: Shop) -> None:
+    """The whole of it, nested tables included, also where nothing is left of them."""
+    rows = [{"id": 1, "lines": [{"sku": "a"}]}, {"id": 2, "lines": [{"sku": "b"}]}]
+    shop.run(resource(rows, write_disposition="replace"))
+    shop.run(resource([{"id": 2, "lines": []}], write_disposition="replace"))
+    assert shop.rows("orders", "id") == [(2,)]
+    assert shop.rows("orders__lines") == []
+    shop.run(resource([], write_disposition="replace"))
+    assert shop.rows("orders") == []
+
+
+UPSERT = {"disposition": "merge", "strategy": "upsert"}
+
+
+def test_merge_as_upsert(shop: Shop) -> None:
+    keys = {"primary_key": "id", "write_disposition": UPSERT}
+    rows = [{"id": n, "state": "new", "lines": [{"sku": f"{n}a"}, {"sku": f"{n}b"}]} for n in (1, 2, 3)]
+    shop.run(resource(rows, **keys))
+    assert shop.stored("orders").identifier == ("id",)
+    shop.run(
+        resource(
+            [{"id": 2, "state": "sent", "lines": [{"sku": "2c"}]}, {"id": 3, "state": "new", "lines": []}],
+            **keys,
+        )
+    )
+    assert shop.rows("orders", "id", "state") == [(1, "new"), (2, "sent"), (3, "new")]
+    assert shop.rows("orders__lines", "sku") == [("1a",), ("1b",), ("2c",)]
+    first, second = sorted(load_id for (load_id,) in shop.rows("_dlt_loads", "load_id"))
+    # What has not changed is not written again.
+    assert shop.rows("orders", "id", "_dlt_load_id") == [(1, first), (2, second), (3, first)]
+    changes = shop.folder.open().read_changes("shop.orders")
+    assert changes.rows
+
+
+DELETED = {"deleted": {"data_type": "bool", "hard_delete": True}}
+
+
+@pytest.mark.parametrize("strategy", ["upsert", "delete-insert"])
+def test_hard_deletes_and_nested_rows(shop: Shop, strategy: str) -> None:
+    keys: dict[str, Any] = {
+        "primary_key": "id",
+        "write_disposition": {"disposition": "merge", "strategy": strategy},
+        "columns": DELETED,
+    }
+    rows = [{"id": n, "deleted": False, "lines": [{"sku": f"{n}", "notes": ["x"]}]} for n in (1, 2, 3)]
+    shop.run(resource(rows, **keys))
+    shop.run(
+        resource(
+            [
+                {"id": 1, "deleted": True, "lines": [{"sku": "never"}]},
+                {"id": 2, "deleted": None, "lines": [{"sku": "two"}]},
+                {"id": 9, "deleted": True},
+            ],
+            **keys,
+        )
+    )
+    assert shop.rows("orders", "id") == [(2,), (3,)]
+    assert shop.rows("orders__lines", "sku") == [("3",), ("two",)]
+    assert len(shop.rows("orders__lines__notes")) == 1
+    roots = {row[0] for row in shop.rows("orders", "_dlt_id")}
+    assert {row[0] for row in shop.rows("orders__lines", "_dlt_root_id")} == roots
+
+
+def test_merge_by_delete_and_insert(shop: Shop) -> None:
+    """By primary key, of which the newest row counts, and by a merge key, whose rows all go."""
+    disposition = {"disposition": "merge", "strategy": "delete-insert"}
+    sort = {"at": {"dedup_sort": "desc"}}
+    orders = [{"id": 1, "at": 5, "state": "paid"}, {"id": 1, "at": 3, "state": "new"}, {"id": 2, "at": 1}]
+    days = [{"day": "mon", "n": 1}, {"day": "mon", "n": 1}, {"day": "tue", "n": 2}]
+    by_key = {"primary_key": "id", "write_disposition": disposition, "columns": sort}
+    by_day = {"name": "days", "merge_key": "day", "write_disposition": disposition}
+    shop.run([resource(orders, **by_key), resource(days, **by_day)])
+    assert shop.rows("orders", "id", "at", "state") == [(1, 5, "paid"), (2, 1, None)]
+    assert shop.rows("days", "day", "n") == [("mon", 1), ("mon", 1), ("tue", 2)]
+    # A later load wins, whatever it sorts by: that is only for rows of one load.
+    shop.run(
+        [
+            resource([{"id": 1, "at": 2, "state": "open"}], **by_key),
+            resource([{"day": "mon", "n": 7}], **by_day),
+        ]
+    )
+    assert shop.rows("orders", "id", "at", "state") == [(1, 2, "open"), (2, 1, None)]
+    assert shop.rows("days", "day", "n") == [("mon", 7), ("tue", 2)]
+
+
+def test_merge_as_scd2(shop: Shop) -> None:
+    """Versions end when the load does not have them, and begin again when it does."""
+    keys = {"write_disposition": {"disposition": "merge", "strategy": "scd2"}}
+
+    def put(*rows: dict[str, Any]) -> datetime:
+        pipeline = shop.pipeline()
+        info = pipeline.run(resource(list(rows), **keys))
+        state = pipeline._get_load_storage().loaded_packages.get_load_package_state(info.loads_ids[0])
+        created: datetime = state["created_at"]
+        return created
+
+    first = put({"id": 1, "city": "Bonn", "tags": ["x"]}, {"id": 2, "city": "Rom", "tags": []})
+    second = put({"id": 1, "city": "Kiel", "tags": ["x", "y"]}, {"id": 2, "city": "Rom", "tags": []})
+    third = put({"id": 2, "city": "Rom", "tags": []})
+    fourth = put({"id": 1, "city": "Bonn", "tags": ["x"]}, {"id": 2, "city": "Rom", "tags": []})
+    frame = (
+        shop.folder.open()
+        .table("shop.orders")
+        .selectExpr(
+            "id", "city", "unix_micros(_dlt_valid_from)", "unix_micros(_dlt_valid_to)", "_dlt_is_current"
+        )
+    )
+    found = sorted((tuple(row) for row in frame.collect()), key=repr)
+
+    def micros(moment: datetime) -> int:
+        return round(moment.timestamp() * 1_000_000)
+
+    expected: list[tuple[Any, ...]] = [
+        (1, "Bonn", micros(first), micros(second), False),
+        (1, "Bonn", micros(fourth), None, True),
+        (1, "Kiel", micros(second), micros(third), False),
+        (2, "Rom", micros(first), None, True),
+    ]
+    assert found == sorted(expected, key=repr)
+    assert sorted(row[0] for row in shop.rows("orders__tags", "value")) == ["x", "x", "y"]
+
+
+def test_scd2_by_a_merge_key(shop: Shop) -> None:
+    """Only what the load speaks of may end."""
+    keys = {"merge_key": "id", "write_disposition": {"disposition": "merge", "strategy": "scd2"}}
+    shop.run(resource([{"id": 1, "city": "Bonn"}, {"id": 2, "city": "Rom"}], **keys))
+    shop.run(resource([{"id": 1, "city": "Kiel"}], **keys))
+    rows = shop.rows("orders", "id", "city", "_dlt_is_current")
+    assert rows == [(1, "Bonn", False), (1, "Kiel", True), (2, "Rom", True)]
+
+
+def test_types_are_exact(shop: Shop) -> None:
+    row = {
+        "text": "ä",
+        "number": 2**53 + 1,
+        "ratio": 0.1,
+        "amount": Decimal("12345678901234567890.123456789"),
+        "flag": True,
+        "day": date(2026, 11, 3),
+        "at": datetime(2026, 11, 3, 14, 5, 6, 123456, tzinfo=UTC),
+        "hour": time(14, 5, 6, 123456),
+        "raw": b"\x00\xff",
+        "more": {"a": [1, 2]},
+    }
+    shop.run(resource([row], max_table_nesting=0))
+    frame = shop.folder.open().table("shop.orders").drop("_dlt_id", "_dlt_load_id")
+    kinds = dict(frame.dtypes)
+    stored = frame.selectExpr("*", "unix_micros(at) AS micros").drop("at").first()
+    assert stored is not None
+    assert stored.asDict() == {
+        "text": "ä",
+        "number": 2**53 + 1,
+        "ratio": 0.1,
+        "amount": Decimal("12345678901234567890.123456789"),
+        "flag": True,
+        "day": date(2026, 11, 3),
+        "hour": "14:05:06.123456",
+        "raw": bytearray(b"\x00\xff"),
+        "more": '{"a":[1,2]}',
+        "micros": round(row["at"].timestamp() * 1_000_000),  # type: ignore[attr-defined]
+    }
+    assert kinds["amount"] == "decimal(38,9)"
+
+
+def test_arrow_tables(shop: Shop) -> None:
+    nested = pa.array([[{"x": 1}], None, []])
+    table = pa.table({"id": [1, 2, 3], "name": ["a", None, "c"], "tags": nested})
+    shop.run(resource([table], primary_key="id", write_disposition=UPSERT))
+    shop.run(resource([pa.table({"id": [2], "name": ["b"]})], primary_key="id", write_disposition=UPSERT))
+    rows = shop.rows("orders", "id", "name", "tags")
+    assert rows == [(1, "a", '[{"x":1}]'), (2, "b", None), (3, "c", "[]")]
+
+
+def test_schema_changes(shop: Shop) -> None:
+    """New columns, a column that changes its type, a wider number, a new nested table."""
+    narrow = {"count": {"data_type": "bigint", "precision": 32}}
+    shop.run(resource([{"id": 1, "size": 5, "count": 1}], columns=narrow))
+    wide = {"count": {"data_type": "bigint", "precision": 64}}
+    rows = [{"id": 2, "size": "large", "count": 2**40, "city": "Rom", "tags": ["x"]}]
+    shop.run(resource(rows, columns=wide))
+    found = shop.rows("orders", "id", "size", "size__v_text", "count", "city")
+    assert found == [(1, 5, None, 1, None), (2, None, "large", 2**40, "Rom")]
+    assert [row[0] for row in shop.rows("orders__tags", "value")] == ["x"]
+    assert len(shop.rows("_dlt_version")) == 2

@@ -11,11 +11,17 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
-from dlt.common.destination.client import JobClientBase, LoadJob, StateInfo, StorageSchemaInfo, WithStateSync
+from dlt.common.destination.client import (
+    JobClientBase,
+    LoadJob,
+    RunnableLoadJob,
+    StateInfo,
+    StorageSchemaInfo,
+    WithStateSync,
+)
 from dlt.common.destination.exceptions import DestinationUndefinedEntity
 from dlt.common.destination.typing import PreparedTableSchema
 from dlt.common.schema import TSchemaTables
-from dlt.destinations.job_impl import FinalizedLoadJobWithFollowupJobs
 from dlt.destinations.utils import verify_schema_merge_disposition
 
 from esker.dlt.kept import Kept
@@ -24,6 +30,13 @@ from esker.dlt.package import LoadPackage, pipeline_name
 from esker.dlt.tables import DltTables
 from esker.errors import DltRefused
 from esker.pipeline.api import OpenProject
+
+
+class FileStays(RunnableLoadJob):
+    """A file of a package, which is loaded with all others. One that runs: dlt waits a second for others."""
+
+    def run(self) -> None:
+        """Do nothing."""
 
 
 class EskerClient(JobClientBase, WithStateSync):
@@ -73,7 +86,7 @@ class EskerClient(JobClientBase, WithStateSync):
     def create_load_job(
         self, table: PreparedTableSchema, file_path: str, load_id: str, restore: bool = False
     ) -> LoadJob:
-        return FinalizedLoadJobWithFollowupJobs(file_path)
+        return FileStays(file_path)
 
     def complete_load(self, load_id: str) -> None:
         """Load all tables of a package, then dlt's own, `_dlt_loads` last."""

@@ -106,10 +106,12 @@ def declare(
     ids: Sequence[str],
     *,
     has_nested: bool,
+    own_key: Sequence[str] = (),
 ) -> Pipeline:
     """Return what loads a table of dlt. Raises DltRefused for what cannot be loaded as dlt wants it.
 
-    `ids` are the columns of dlt's own that tell in which load a row came.
+    `ids` are the columns of dlt's own that tell in which load a row came; `own_key` is the key of a table
+    that is dlt's own.
     """
     name = table["name"]
     full = f"{dataset}.{name}"
@@ -124,7 +126,10 @@ def declare(
     columns = dict(table["columns"])
     document: dict[str, Any] = {"table": "dlt.package", "source": _STAND_IN}
     document |= {"guard": {"times_usual": "off"}}
-    if merge is None:
+    if own_key:
+        document |= {"mode": "insert_only", "key": list(own_key), "changes": False, "deletes": "hard"}
+        document["deleted_column"] = _NO_COLUMN
+    elif merge is None:
         document["mode"] = "replace" if table["write_disposition"] == "replace" else "append"
         if document["mode"] == "replace":
             document["guard"] |= {"min_rows": 0}

@@ -74,8 +74,6 @@ class EskerDestination(Destination[EskerConfiguration, EskerClient]):
         found.timestamp_precision = found.max_timestamp_precision = 6
         found.max_identifier_length = found.max_column_identifier_length = 255
         found.supports_ddl_transactions = found.supports_transactions = False
-        # One at a time: what is loaded is loaded when all files are there.
-        found.max_parallel_load_jobs = 1
         return found
 
 

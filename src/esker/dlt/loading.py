@@ -64,10 +64,10 @@ class PackageLoading:
             self._truncate(table)
         if not is_meant or (table.merge is None and table.declared.mode == "append" and not files.paths):
             return
-        marks = self._marks(table, files)
+        query = self._query(table, files)
+        marks = self._marks(table, files, query)
         if table.merge is not None and not files.paths and marks is None:
             return
-        query = self._query(table, files)
         self._publish(table, lambda: files.rows(table.declared, query), marks)
 
     def _query(self, table: DltTable, files: StagedFiles) -> str | None:
@@ -83,7 +83,7 @@ class PackageLoading:
             return None
         return files.of_roots(table.merge, staged, root.merge)
 
-    def _marks(self, table: DltTable, files: StagedFiles) -> Marks | None:
+    def _marks(self, table: DltTable, files: StagedFiles, query: str | None) -> Marks | None:
         """Return what finds the stored rows that go beside those which the rows of the load replace."""
         merge, engine = table.merge, self.tables.engine
         if merge is None or merge.strategy == "insert-only":
@@ -94,7 +94,7 @@ class PackageLoading:
         staged = self.package.files.get(root.name, StagedFiles(()))
         if not merge.is_nested or not staged.paths:
             return None
-        return NestedOfRoots(engine, table, root, files, staged)
+        return NestedOfRoots(engine, table, root, query, staged)
 
     def _truncate(self, table: DltTable) -> None:
         """Take all rows out of a table that does not have this load yet."""

@@ -56,7 +56,7 @@ class _Marks(Marks):
         base = Attempt(self.engine, place).current
         if base is None:
             return self.engine.spark.table(place.sql)
-        return self.engine.spark.read.option("snapshot-id", str(base)).table(place.sql)
+        return self.engine.spark.read.option("versionAsOf", str(base)).table(place.sql)
 
 
 class AbsentVersions(_Marks):
@@ -85,10 +85,10 @@ class NestedOfRoots(_Marks):
     """What is nested in rows that the load brings anew, or deletes."""
 
     def __init__(
-        self, engine: Engine, table: DltTable, root: DltTable, files: StagedFiles, staged: StagedFiles
+        self, engine: Engine, table: DltTable, root: DltTable, nested: str | None, staged: StagedFiles
     ) -> None:
         super().__init__(engine, table, root)
-        self._files, self._staged = files, staged
+        self._nested, self._staged = nested, staged
 
     def keys(self) -> DataFrame:
         merge, root = self.table.merge, self.root.merge
@@ -107,9 +107,9 @@ class NestedOfRoots(_Marks):
     def _childless(self, row_key: str, root_key: str) -> str:
         """Return a query for the roots of the load for which it has no row of this table."""
         query = f"SELECT DISTINCT {quoted(row_key)} AS {quoted(root_key)} FROM {self._staged.all}"
-        if not self._files.paths:
+        if self._nested is None:
             return query
-        return f"{query} WHERE {quoted(row_key)} NOT IN (SELECT {quoted(root_key)} FROM {self._files.all})"
+        return f"{query} WHERE {quoted(row_key)} NOT IN (SELECT {quoted(root_key)} FROM {self._nested})"
 
 
 class AllKeys(_Marks):

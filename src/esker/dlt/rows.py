@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.engine.compat import let_go
 from esker.engine.session import Engine
 from esker.errors import LoadForgotten
 from esker.ledger.entry import Position
@@ -57,6 +58,7 @@ class PackageRows(Reader):
         self._make, self._marks, self._until = make, marks, until
         self._spool: ArrowSpool | None = None
         self._marked: DataFrame | None = None
+        self._kept: list[DataFrame] = []
 
     def plan(self, position: Position | None) -> list[Slice]:
         loads, load_id = loads_of(position), self._load_id
@@ -86,7 +88,10 @@ class PackageRows(Reader):
         rows = self._rows.frame(self._engine)
         if self._marked is not None:
             gone = self._marked.withColumn(MARK, F.lit(True))
-            rows = rows.withColumn(MARK, F.lit(False)).unionByName(gone, allowMissingColumns=True)
+            whole = rows.withColumn(MARK, F.lit(False)).unionByName(gone, allowMissingColumns=True)
+            # As one source: of several, Spark does not tell in which order their rows arrived.
+            rows = whole.localCheckpoint()
+            self._kept.append(rows)
         return rows.withColumn(ORIGIN, F.lit(f"dlt load {self._load_id}"))
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
@@ -99,6 +104,8 @@ class PackageRows(Reader):
         return Weight() if self._marked is not None else Weight(self._rows.rows, self._rows.bytes)
 
     def close(self) -> None:
+        while self._kept:
+            let_go(self._kept.pop())
         if self._spool is not None:
             self._spool.close()
         if self._marks is not None:

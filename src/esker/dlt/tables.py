@@ -9,6 +9,7 @@ from typing import Any
 from dlt.common.destination.client import JobClientBase
 from dlt.common.destination.typing import PreparedTableSchema
 from dlt.common.destination.utils import resolve_merge_strategy
+from dlt.common.schema import Schema
 from dlt.common.schema.typing import C_DLT_ID, C_DLT_LOAD_ID
 from dlt.common.schema.utils import get_nested_tables, get_root_table, has_table_seen_data
 
@@ -57,8 +58,8 @@ class DltTables:
         """Declare the tables of some names, and those nested in them. Raises DltRefused."""
         schema = client.schema
         ids = [schema.naming.normalize_identifier(each) for each in (C_DLT_ID, C_DLT_LOAD_ID)]
-        dlt_tables = set(schema.dlt_table_names())
-        named = dict.fromkeys([*names, *sorted(dlt_tables)])
+        own_keys = _own_keys(schema)
+        named = dict.fromkeys([*names, *(name for name in own_keys if name in schema.tables)])
         roots = dict.fromkeys(get_root_table(schema.tables, name)["name"] for name in named)
         found: dict[str, DltTable] = {}
         for root in roots:
@@ -68,11 +69,11 @@ class DltTables:
                 if each["name"] in named or (has_table_seen_data(each) and root in named)
             ]
             for table in chain:
-                merge = _merge(client, table)
-                if table["name"] in dlt_tables:
-                    merge = None
+                key = own_keys.get(table["name"], ())
+                merge = None if key else _merge(client, table)
+                has_nested = len(chain) > 1
                 declared = declare(
-                    project.project, pipeline, dataset, table, merge, ids, has_nested=len(chain) > 1
+                    project.project, pipeline, dataset, table, merge, ids, has_nested=has_nested, own_key=key
                 )
                 name = pipeline_name(pipeline, table["name"])
                 boundary = table.get("x-boundary-timestamp")
@@ -133,6 +134,16 @@ def _merge(client: JobClientBase, table: PreparedTableSchema) -> Merge | None:
     of_root = Merge.of(root, strategy)
     is_keyed = of_root.primary_key or of_root.merge_key or strategy == "scd2"
     return found if is_keyed else None  # without a key, dlt appends
+
+
+def _own_keys(schema: Schema) -> dict[str, list[str]]:
+    """Return the keys of the tables that are dlt's own, by the tables' names."""
+    keys = {
+        schema.version_table_name: ["version_hash", "schema_name"],
+        schema.loads_table_name: ["load_id", "schema_name"],
+        schema.state_table_name: ["_dlt_load_id", "pipeline_name"],
+    }
+    return {table: [schema.naming.normalize_identifier(name) for name in key] for table, key in keys.items()}
 
 
 def _sent(pipeline: Pipeline) -> Sent:
