@@ -17,11 +17,12 @@ from dlt.common.schema.utils import (
     get_validity_column_names,
     is_nested_table,
 )
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from esker.dlt.types import declared
 from esker.errors import DltRefused
 from esker.project import Pipeline, Project
+from esker.project.declaration import TableName
 from esker.project.pipelines import SIDE_TABLES
 from esker.project.sources import SourceDeclaration
 
@@ -142,6 +143,7 @@ def declare(
     document["columns"] = {key: declared(column) for key, column in columns.items()}
     document |= _layout(table, columns)
     try:
+        TypeAdapter(TableName).validate_python(full)
         found = Pipeline.model_validate(document)
     except ValidationError as error:
         told = "; ".join(str(each["msg"]) for each in error.errors())
