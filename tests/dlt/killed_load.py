@@ -20,16 +20,16 @@ import esker.dlt
 from esker.engine.iceberg.commit import Attempt
 from tests.scenarios.killed_run import kill
 
-UPSERT = {"disposition": "merge", "strategy": "upsert"}
 REPLACED = {"disposition": "merge", "strategy": "delete-insert"}
 
 
 def resources(number: int) -> list[Any]:
-    """Rows of a load: some are appended, some are merged, and all have others nested in them."""
-    rows = [{"id": n, "load": number, "lines": [{"sku": f"{number}-{n}"}]} for n in range(3)]
+    """Rows of a load: some are appended, some are merged, with others nested in them."""
+    rows = [{"id": n, "load": number} for n in range(3)]
+    nested = [row | {"lines": [{"sku": f"{number}-{row['id']}"}]} for row in rows]
     return [
         dlt.resource(rows, name="events", write_disposition="append"),
-        dlt.resource(rows, name="orders", primary_key="id", write_disposition=REPLACED),
+        dlt.resource(nested, name="orders", primary_key="id", write_disposition=REPLACED),
     ]
 
 

@@ -12,9 +12,11 @@ from esker.errors import DltRefused, LoadForgotten
 from esker.project import Project
 
 
-def table(name: str = "orders", columns: dict[str, Any] | None = None, **hints: Any) -> Any:
+def table(
+    name: str = "orders", columns: dict[str, Any] | None = None, hints: dict[str, Any] | None = None
+) -> Any:
     known = {"id": {"name": "id", "data_type": "bigint", "primary_key": True, "nullable": False}}
-    return {"name": name, "write_disposition": "merge", "columns": known | (columns or {}), **hints}
+    return {"name": name, "write_disposition": "merge", "columns": known | (columns or {}), **(hints or {})}
 
 
 def declared(found: Any, strategy: str | None = "upsert", **project: Any) -> Any:
@@ -44,10 +46,10 @@ VALID = {
             "merge_key",
         ),
         (table(columns=VALID), "scd2", "active_record_timestamp"),
-        (table(**{"x-merge-source-filter": "id > 1"}), "upsert", "source_filter"),
-        (table(**{"x-merge-destination-scope": "id > 1"}), "scd2", "destination_scope"),
+        (table(hints={"x-merge-source-filter": "id > 1"}), "upsert", "source_filter"),
+        (table(hints={"x-merge-destination-scope": "id > 1"}), "scd2", "destination_scope"),
         (table("orders__files"), "upsert", "__files"),
-        (table("orders__lines", parent="orders"), "upsert", "no id of dlt's"),
+        (table("orders__lines", hints={"parent": "orders"}), "upsert", "no id of dlt's"),
         (table("über"), None, "pattern"),
     ],
 )

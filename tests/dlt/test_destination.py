@@ -9,7 +9,9 @@ from typing import Any
 import dlt
 import pyarrow as pa
 import pytest
+from dlt.pipeline.exceptions import PipelineStepFailed
 
+from esker.errors import DltRefused
 from tests.dlt.conftest import Shop
 
 pytestmark = pytest.mark.spark
@@ -36,12 +38,16 @@ def test_append_and_nested_tables(shop: Shop) -> None:
 def test_replace(shop: Shop) -> None:
     """The whole of it, nested tables included, also where nothing is left of them."""
     rows = [{"id": 1, "lines": [{"sku": "a"}]}, {"id": 2, "lines": [{"sku": "b"}]}]
-    shop.run(resource(rows, write_disposition="replace"))
-    shop.run(resource([{"id": 2, "lines": []}], write_disposition="replace"))
+    shop.run(
+        [resource(rows, write_disposition="replace"), resource(rows, name="all", write_disposition="replace")]
+    )
+    some = [{"id": 2, "lines": []}]
+    shop.run(
+        [resource(some, write_disposition="replace"), resource([], name="all", write_disposition="replace")]
+    )
     assert shop.rows("orders", "id") == [(2,)]
-    assert shop.rows("orders__lines") == []
-    shop.run(resource([], write_disposition="replace"))
-    assert shop.rows("orders") == []
+    for table in ("orders__lines", "all", "all__lines"):
+        assert shop.rows(table) == []
 
 
 UPSERT = {"disposition": "merge", "strategy": "upsert"}
@@ -49,51 +55,52 @@ UPSERT = {"disposition": "merge", "strategy": "upsert"}
 
 def test_merge_as_upsert(shop: Shop) -> None:
     keys = {"primary_key": "id", "write_disposition": UPSERT}
-    rows = [{"id": n, "state": "new", "lines": [{"sku": f"{n}a"}, {"sku": f"{n}b"}]} for n in (1, 2, 3)]
-    shop.run(resource(rows, **keys))
+    shop.run(resource([{"id": n, "state": "new"} for n in (1, 2, 3)], **keys))
     assert shop.stored("orders").identifier == ("id",)
-    shop.run(
-        resource(
-            [{"id": 2, "state": "sent", "lines": [{"sku": "2c"}]}, {"id": 3, "state": "new", "lines": []}],
-            **keys,
-        )
-    )
+    shop.run(resource([{"id": 2, "state": "sent"}, {"id": 3, "state": "new"}], **keys))
     assert shop.rows("orders", "id", "state") == [(1, "new"), (2, "sent"), (3, "new")]
-    assert shop.rows("orders__lines", "sku") == [("1a",), ("1b",), ("2c",)]
     first, second = sorted(load_id for (load_id,) in shop.rows("_dlt_loads", "load_id"))
     # What has not changed is not written again.
     assert shop.rows("orders", "id", "_dlt_load_id") == [(1, first), (2, second), (3, first)]
-    changes = shop.folder.open().read_changes("shop.orders")
-    assert changes.rows
+    changes = shop.folder.open().read_changes("shop.orders").rows
+    assert len(changes) == 4
 
 
+STRATEGIES = {"upserted": "upsert", "swapped": "delete-insert"}
 DELETED = {"deleted": {"data_type": "bool", "hard_delete": True}}
 
 
-@pytest.mark.parametrize("strategy", ["upsert", "delete-insert"])
-def test_hard_deletes_and_nested_rows(shop: Shop, strategy: str) -> None:
-    keys: dict[str, Any] = {
-        "primary_key": "id",
-        "write_disposition": {"disposition": "merge", "strategy": strategy},
-        "columns": DELETED,
-    }
-    rows = [{"id": n, "deleted": False, "lines": [{"sku": f"{n}", "notes": ["x"]}]} for n in (1, 2, 3)]
-    shop.run(resource(rows, **keys))
-    shop.run(
-        resource(
+def test_hard_deletes_and_nested_rows(shop: Shop) -> None:
+    """With both strategies; what is nested goes with the row that it belongs to."""
+
+    def put(rows: list[dict[str, Any]]) -> None:
+        shop.run(
             [
-                {"id": 1, "deleted": True, "lines": [{"sku": "never"}]},
-                {"id": 2, "deleted": None, "lines": [{"sku": "two"}]},
-                {"id": 9, "deleted": True},
-            ],
-            **keys,
+                resource(
+                    rows,
+                    name=name,
+                    primary_key="id",
+                    write_disposition={"disposition": "merge", "strategy": strategy},
+                    columns=DELETED,
+                )
+                for name, strategy in STRATEGIES.items()
+            ]
         )
+
+    put([{"id": n, "deleted": False, "lines": [{"sku": f"{n}", "notes": ["x"]}]} for n in (1, 2, 3)])
+    put(
+        [
+            {"id": 1, "deleted": True, "lines": [{"sku": "never"}]},
+            {"id": 2, "deleted": None, "lines": [{"sku": "two"}]},
+            {"id": 9, "deleted": True},
+        ]
     )
-    assert shop.rows("orders", "id") == [(2,), (3,)]
-    assert shop.rows("orders__lines", "sku") == [("3",), ("two",)]
-    assert len(shop.rows("orders__lines__notes")) == 1
-    roots = {row[0] for row in shop.rows("orders", "_dlt_id")}
-    assert {row[0] for row in shop.rows("orders__lines", "_dlt_root_id")} == roots
+    for name in STRATEGIES:
+        assert shop.rows(name, "id") == [(2,), (3,)]
+        assert shop.rows(f"{name}__lines", "sku") == [("3",), ("two",)]
+        assert len(shop.rows(f"{name}__lines__notes")) == 1
+        roots = {row[0] for row in shop.rows(name, "_dlt_id")}
+        assert {row[0] for row in shop.rows(f"{name}__lines", "_dlt_root_id")} == roots
 
 
 def test_merge_by_delete_and_insert(shop: Shop) -> None:
@@ -155,6 +162,7 @@ def test_merge_as_scd2(shop: Shop) -> None:
     assert sorted(row[0] for row in shop.rows("orders__tags", "value")) == ["x", "x", "y"]
 
 
+@pytest.mark.soak
 def test_scd2_by_a_merge_key(shop: Shop) -> None:
     """Only what the load speaks of may end."""
     keys = {"merge_key": "id", "write_disposition": {"disposition": "merge", "strategy": "scd2"}}
@@ -217,3 +225,40 @@ def test_schema_changes(shop: Shop) -> None:
     assert found == [(1, 5, None, 1, None), (2, None, "large", 2**40, "Rom")]
     assert [row[0] for row in shop.rows("orders__tags", "value")] == ["x"]
     assert len(shop.rows("_dlt_version")) == 2
+
+
+@pytest.mark.soak
+def test_refresh_empties_tables(shop: Shop) -> None:
+    """`drop_data` takes the rows out with the load that brings new ones; dropping tables is refused."""
+    merged = {"primary_key": "id", "write_disposition": UPSERT, "name": "merged"}
+
+    def data(*ids: int) -> Any:
+        rows = [{"id": number, "lines": [{"sku": str(number)}]} for number in ids]
+        return [resource(rows), resource(rows, **merged)]
+
+    shop.run(data(1, 2))
+    shop.run(data(3), refresh="drop_data")
+    for name in ("orders", "merged"):
+        assert shop.rows(name, "id") == [(3,)]
+        assert shop.rows(f"{name}__lines", "sku") == [("3",)]
+    with pytest.raises(PipelineStepFailed) as failed:
+        shop.run(data(4), refresh="drop_resources")
+    assert isinstance(failed.value.exception, DltRefused)
+    assert shop.rows("orders", "id") == [(3,)]
+
+
+@pytest.mark.soak
+def test_merge_that_only_inserts(shop: Shop) -> None:
+    keys = {"primary_key": "id", "write_disposition": {"disposition": "merge", "strategy": "insert-only"}}
+    shop.run(resource([{"id": 1, "state": "new"}], **keys))
+    shop.run(resource([{"id": 1, "state": "sent"}, {"id": 2, "state": "new"}], **keys))
+    assert shop.rows("orders", "id", "state") == [(1, "new"), (2, "new")]
+
+
+@pytest.mark.soak
+def test_partitions_and_order_from_hints(shop: Shop) -> None:
+    columns = {"day": {"data_type": "date", "partition": True}, "id": {"sort": True}}
+    shop.run(resource([{"id": 1, "day": "2026-11-03"}], columns=columns))
+    stored = shop.stored("orders")
+    assert tuple(map(str, stored.partition_fields)) == ("day",)
+    assert [field.column for field in stored.sort_fields] == ["id"]

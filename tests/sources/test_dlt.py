@@ -118,13 +118,14 @@ def test_resources_of_all_forms(make_folder: MakeFolder) -> None:
     active = dlt.pipeline("other", pipelines_dir=str(folder.path / "dlt"))
     try:
         found: dict[str, Any] = {}
-        for name, keys in {
+        forms: dict[str, dict[str, Any]] = {
             "details": {},
             "shop": {"select": "details", "arguments": {"upto": 1}},
             "made": {"arguments": {"upto": 1}},
             "arrow": {},
             "models": {},
-        }.items():
+        }
+        for name, keys in forms.items():
             folder.change("orders", source={"type": "dlt", "resource": f"sources/shop.py:{name}", **keys})
             found[name] = folder.open().read("orders").to_pylist()
     finally:
