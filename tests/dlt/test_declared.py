@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -110,3 +112,8 @@ def test_loads_that_are_remembered() -> None:
     assert PackageRows(engine, pipeline, "1007.5", make).plan(remembered) == []
     with pytest.raises(LoadForgotten):
         PackageRows(engine, pipeline, "999.5", make).plan(remembered)
+
+
+def test_dlt_is_imported_by_those_who_use_it() -> None:
+    code = "import sys, esker; assert 'dlt' not in sys.modules; esker.dlt.destination"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,8 +16,8 @@ from dlt.pipeline.exceptions import PipelineStepFailed
 
 from esker.dlt.loading import PackageLoading
 from esker.errors import DltSchemaConflict, LoadLeftHalfway
-from tests.dlt.conftest import Shop
 from tests.dlt.killed_load import pipeline, resources
+from tests.dlt.shop import Shop
 from tests.scenarios.test_kill import wait_for_end
 
 pytestmark = pytest.mark.spark
@@ -106,6 +106,8 @@ def test_a_schema_that_does_not_fit_loads_nothing(shop: Shop) -> None:
         shop.run([dlt.resource([{"id": 1}], name="events"), dlt.resource(rows, name="orders")])
     refused = failed.value.exception
     assert isinstance(refused, DltSchemaConflict)
+    assert refused.reason in str(failed.value)  # dlt shows what to do
+    assert refused.remedy in str(failed.value)
     assert 'column "id" is date in the table and bigint in the source' in refused.reason
     assert 'column "amount" is decimal(4,2) in the table and double in the source' in refused.reason
     assert [row.tableName for row in opened.engine.spark.sql("SHOW TABLES IN lake.shop").collect()] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -25,7 +26,9 @@ def test_the_examples_of_the_page(
             target.parent.mkdir(exist_ok=True)
             target.write_text(block.text, encoding="utf-8")
         elif block.language == "python":
-            exec(compile(block.text, str(block), "exec"), {"__name__": "example"})
+            script = tmp_path / "example.py"
+            script.write_text(block.text, encoding="utf-8")
+            run_path(str(script), run_name="example")
     project = esker.open(tmp_path)
     assert project.run("issues").rows.inserted == 2
     assert project.run("issues").rows.read == 0

@@ -28,6 +28,7 @@ from esker.dlt.kept import Kept
 from esker.dlt.loading import PackageLoading
 from esker.dlt.package import LoadPackage, pipeline_name
 from esker.dlt.tables import DltTables
+from esker.dlt.told import told
 from esker.errors import DltRefused
 from esker.pipeline.api import OpenProject
 
@@ -52,12 +53,15 @@ class EskerClient(JobClientBase, WithStateSync):
     def initialize_storage(self, truncate_tables: Iterable[str] | None = None) -> None:
         """Do nothing: tables are emptied by the commit that brings the new rows, never before."""
 
+    @told
     def is_storage_initialized(self) -> bool:
         return self._kept.exists
 
+    @told
     def drop_storage(self) -> None:
         self._refuse_drop("The dataset would be dropped.")
 
+    @told
     def drop_tables(self, *tables: str, delete_schema: bool = True) -> None:
         """Refuse: dlt drops tables with `refresh="drop_sources"` and `refresh="drop_resources"`."""
         self._refuse_drop(f"Tables would be dropped: {', '.join(tables)}.")
@@ -70,6 +74,7 @@ class EskerClient(JobClientBase, WithStateSync):
             raise wrong[0]
         return found
 
+    @told
     def update_stored_schema(
         self,
         only_tables: Iterable[str] | None = None,
@@ -88,6 +93,7 @@ class EskerClient(JobClientBase, WithStateSync):
     ) -> LoadJob:
         return FileStays(file_path)
 
+    @told
     def complete_load(self, load_id: str) -> None:
         """Load all tables of a package, then dlt's own, `_dlt_loads` last."""
         package = LoadPackage.current(load_id)
@@ -96,12 +102,15 @@ class EskerClient(JobClientBase, WithStateSync):
         tables.check()
         PackageLoading(self._project, self.schema, tables, package).load(self._give_up)
 
+    @told
     def get_stored_schema(self, schema_name: str | None = None) -> StorageSchemaInfo | None:
         return self._kept.schema("schema_name", schema_name)
 
+    @told
     def get_stored_schema_by_hash(self, version_hash: str) -> StorageSchemaInfo | None:
         return self._kept.schema("version_hash", version_hash)
 
+    @told
     def get_stored_state(self, pipeline_name: str) -> StateInfo | None:
         kept = self._kept
         if not kept.exists:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
+from dlt.common.json import json
 from dlt.common.schema import Schema
 from dlt.common.time import ensure_pendulum_datetime
 
@@ -152,7 +152,7 @@ class PackageLoading:
                 "inserted_at": datetime.now(UTC),
                 "schema_name": self.schema.name,
                 "version_hash": self.schema.version_hash,
-                "schema": json.dumps(self.schema.to_dict(), default=str),
+                "schema": json.dumps(self.schema.to_dict()),
             },
         )
 
