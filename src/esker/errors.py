@@ -968,6 +968,21 @@ class ResourceNotFound(SourceError):
         )
 
 
+class TransformRefused(SourceError):
+    """A transform is no SELECT on the rows of its source, or does not fit them."""
+
+    code = "ESK-SOURCE-029"
+    exit_status = 2
+
+    def __init__(self, pipeline: str, why: str) -> None:
+        super().__init__(
+            f'the transform of pipeline "{pipeline}" cannot be used',
+            reason=why,
+            remedy="Write SELECT … FROM input, with columns that the source sends. What a batch may lack is "
+            "declared: transform: {sql: …, input: {name: type}}",
+        )
+
+
 # --- contracts: exit status 3 --------------------------------------------------------------------
 
 

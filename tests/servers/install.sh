@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv.
+# Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv,
+# moto into an environment of its own.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
 cd "$(dirname "$0")/../.."
@@ -55,6 +56,14 @@ install_seaweedfs() {
   fi
 }
 
+install_moto() {
+  if ! .venv/bin/python examples/store_migration/moto_server.py >"$output" 2>&1; then
+    echo "moto could not be installed:"
+    tail -n 5 "$output"
+  fi
+}
+
 install_postgresql
 install_mariadb
 install_seaweedfs
+install_moto

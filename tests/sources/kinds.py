@@ -193,6 +193,12 @@ class Table(Kind):
         self.folder.open().engine.spark.sql(statement)
 
 
+class Query(Table):
+    def source(self) -> dict[str, Any]:
+        super().source()
+        return {"type": "query", "sql": "SELECT * FROM raw.rows"}
+
+
 KINDS: dict[str, type[Kind]] = {
     "dlt": Dlt,
     "files": Files,
@@ -200,5 +206,6 @@ KINDS: dict[str, type[Kind]] = {
     "jdbc": Jdbc,
     "oai_pmh": OaiPmh,
     "python": Python,
+    "query": Query,
     "table": Table,
 }

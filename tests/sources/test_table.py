@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from esker.errors import InvalidProject, SourceRefused, SparkFailed, TableNotFound
+from esker.engine.iceberg.table import TableId
+from esker.errors import InvalidProject, NoChangeLog, SourceRefused, SparkFailed, TableNotFound
+from esker.ledger.retention import trim
 from esker.pipeline.order import in_order
 from tests.folder import Folder
 
@@ -69,7 +72,116 @@ def test_rows_that_changed_are_not_taken_for_appended_ones(make_folder: MakeFold
     with pytest.raises(SourceRefused) as raised:
         folder.run("silver")
     assert "Rows were changed or deleted since" in raised.value.reason
-    assert "esker backfill silver --full" in raised.value.remedy
+    assert "read: whole" in raised.value.remedy
+
+
+@pytest.mark.spark
+def test_a_table_that_was_changed_is_read_whole_once(make_folder: MakeFolder) -> None:
+    """What the error says helps: the next run goes on behind it."""
+    folder = project(make_folder, source=APPENDED, mode="upsert", key=["id"], deletes="hard")
+    put(folder, "a", 1, 2)
+    opened = folder.open()
+    opened.run_all()
+    opened.engine.spark.sql("DELETE FROM lake.shop.bronze WHERE id = 1")
+    with pytest.raises(SourceRefused) as raised:
+        folder.run("silver")
+    assert raised.value.remedy == "Read it whole, once: esker backfill silver --full"
+    assert opened.backfill("silver", full=True).status == "held"  # half of the rows are gone
+    assert opened.approve("silver").status == "succeeded"
+    assert ids(folder) == [2]
+    put(folder, "b", 3)
+    assert [result.status for result in opened.run_all().pipelines] == ["succeeded", "succeeded"]
+    assert ids(folder) == [2, 3]
+
+
+CHANGES = {"type": "table", "table": "shop.orders", "read": "changes"}
+
+
+def orders_and_copy(make_folder: MakeFolder, **keys: Any) -> Folder:
+    """A table whose rows change, and a copy of it that follows by its change log."""
+    orders = {
+        "source": {"type": "files", "path": "landing/*.jsonl", "format": "jsonl"},
+        "table": "shop.orders",
+        "mode": "upsert",
+        "key": ["id"],
+        "delete_when": "gone",
+    }
+    copy = {"table": "shop.copy", "mode": "upsert", "key": ["id"], "deletes": "hard", "source": CHANGES}
+    return make_folder(pipelines={"copy": {**copy, **keys}, "orders": orders})
+
+
+def live(folder: Folder) -> list[tuple[Any, ...]]:
+    return sorted(folder.rows("shop.copy", "id", "state"))
+
+
+@pytest.mark.spark
+def test_what_changed(make_folder: MakeFolder) -> None:
+    """Inserts, updates and deletes follow, each row once; nothing else is read."""
+    folder = orders_and_copy(make_folder)
+    folder.write_jsonl("landing/1.jsonl", [{"id": n, "state": "new", "gone": n == 9} for n in (1, 2, 3, 9)])
+    opened = folder.open()
+    opened.run_all()
+    assert live(folder) == [(1, "new"), (2, "new"), (3, "new")]
+    # Two changesets before the copy looks again: of row 1 only the last word counts.
+    folder.write_jsonl("landing/2.jsonl", [{"id": 1, "state": "paid", "gone": False}])
+    opened.run("orders")
+    folder.write_jsonl(
+        "landing/3.jsonl",
+        [
+            {"id": 1, "state": "sent", "gone": False},
+            {"id": 2, "state": "new", "gone": True},
+            {"id": 4, "state": "new", "gone": False},
+        ],
+    )
+    opened.run("orders")
+    result = opened.run("copy")
+    assert (result.rows.read, result.rows.updated, result.rows.deleted, result.rows.inserted) == (3, 1, 1, 1)
+    assert live(folder) == [(1, "sent"), (3, "new"), (4, "new")]
+    again = opened.run("copy")
+    assert (again.rows.read, again.batches) == (0, 0)
+    folder.write_jsonl("landing/4.jsonl", [{"id": 2, "state": "back", "gone": False}])
+    opened.run_all()
+    assert (2, "back") in live(folder)
+
+
+@pytest.mark.spark
+def test_rows_that_no_longer_belong_to_a_copy_leave_it(make_folder: MakeFolder) -> None:
+    folder = orders_and_copy(make_folder, source={**CHANGES, "where": "state <> 'sent'"})
+    folder.write_jsonl("landing/1.jsonl", [{"id": n, "state": "new", "gone": False} for n in (1, 2)])
+    opened = folder.open()
+    opened.run_all()
+    folder.write_jsonl("landing/2.jsonl", [{"id": 1, "state": "sent", "gone": False}])
+    opened.run_all()
+    assert live(folder) == [(2, "new")]
+
+
+@pytest.mark.spark
+def test_changes_that_were_forgotten(make_folder: MakeFolder) -> None:
+    """The run ends instead of missing them; what it says helps."""
+    folder = orders_and_copy(make_folder, guard={"max_delete": "90%"})
+    folder.write_jsonl("landing/1.jsonl", [{"id": n, "state": "new", "gone": False} for n in (1, 2)])
+    opened = folder.open()
+    opened.run_all()
+    for number in (2, 3):
+        folder.write_jsonl(f"landing/{number}.jsonl", [{"id": 1, "state": str(number), "gone": number == 3}])
+        opened.run("orders")
+    trim(opened.engine, TableId("lake", "shop.orders__changes"), timedelta(), datetime.now(UTC))
+    with pytest.raises(SourceRefused) as raised:
+        opened.run("copy")
+    assert "Changes that were not read yet are gone" in raised.value.reason
+    assert opened.backfill("copy", full=True).status == "succeeded"
+    assert live(folder) == [(2, "new")]
+    assert opened.run("copy").batches == 0
+
+
+@pytest.mark.spark
+def test_a_table_without_a_change_log(make_folder: MakeFolder) -> None:
+    source = {"type": "table", "table": "shop.bronze", "read": "changes"}
+    folder = project(make_folder, source=source, mode="upsert", key=["id"])
+    put(folder, "a", 1)
+    folder.run("bronze")
+    with pytest.raises(NoChangeLog):
+        folder.run("silver")
 
 
 @pytest.mark.spark

@@ -81,6 +81,10 @@ class Checked:
     def can_be_bad(self) -> bool:
         return self.told_by is not None
 
+    def all_told(self) -> DataFrame:
+        """Return the rows with BAD and the bits of the rules where a row can be bad."""
+        return self.told(self.rows)
+
     def told(self, rows: DataFrame) -> DataFrame:
         """Return some of `rows` with BAD, and without what is needed only to tell."""
         if self.told_by is None:
@@ -95,22 +99,6 @@ class Checked:
         return rows.select(*self.names, *self.rules.columns, F.when(self.rules.is_rejected(), why).alias(BAD))
 
 
-def fit(
-    frame: DataFrame,
-    columns: tuple[Column, ...],
-    rules: RowRules,
-    beside: Beside,
-    arrival: tuple[str, ...],
-    keep: tuple[str, ...] = (),
-) -> DataFrame:
-    """Return the frame's rows as these columns, with BAD and the bits of `rules` where a row can be bad.
-
-    Columns of `arrival`, which tell what row came first, and of `keep` are carried along.
-    """
-    checked = check(frame, columns, rules, beside, arrival, keep)
-    return checked.told(checked.rows)
-
-
 def check(
     frame: DataFrame,
     columns: tuple[Column, ...],
@@ -119,7 +107,10 @@ def check(
     arrival: tuple[str, ...],
     keep: tuple[str, ...] = (),
 ) -> Checked:
-    """Fit rows as `fit` does, and leave it to the caller of which bad rows to be told."""
+    """Fit the frame's rows to these columns, and find those that break `rules`, or that do not fit.
+
+    Columns of `arrival`, which tell what row came first, and of `keep` are carried along.
+    """
     keep = (*keep, *arrival)
     sent = columns_from_json(frame.schema.jsonValue())
     fitted: list[Expression] = []

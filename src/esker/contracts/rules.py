@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.project.contract.model import Bound, Contract, Limits, RowRule, Severity
+from esker.project.types import literal
 
 BROKEN = "_esker_broken"
 """Columns of a checked frame: which rules a row breaks, as bits, `_esker_broken0` first."""
@@ -149,23 +150,31 @@ class RowRules:
     def names(self) -> Expression:
         """Return the names of the rules that a bad row breaks."""
         named = (
-            F.when(is_broken, F.lit(rule.name)).otherwise(F.lit(""))
+            f"CASE WHEN {is_broken} THEN {literal(rule.name)} ELSE '' END"
             for rule, is_broken in zip(self.all, self._bits(), strict=True)
             if rule.rejects
         )
         # Not array_compact: with a function on lists, Spark compiles nothing of what stands around it.
-        return F.array_remove(F.array(*named), "")
+        return F.expr(f"array_remove(array({', '.join(named)}), '')")
 
     def reasons(self) -> list[Expression]:
-        """Return what is wrong with a row, in words, for each of the contract's rules; null for none."""
-        broken = list(self._bits())[len(_BUILT_IN) :]
-        told = [*map(_told, self.conditions), *(related.told() for related in self.related)]
-        rules = self.all[len(_BUILT_IN) :]
-        return [
-            F.when(is_broken, why)
-            for rule, why, is_broken in zip(rules, told, broken, strict=True)
+        """Return what is wrong with a row by the contract's rules, in words; each is null for nothing."""
+        rules, broken = self.all, list(self._bits())
+        first, last = len(_BUILT_IN), len(_BUILT_IN) + len(self.conditions)
+        own = (
+            f"CASE WHEN {is_broken} THEN {_told(condition)} END"
+            for condition, rule, is_broken in zip(
+                self.conditions, rules[first:last], broken[first:last], strict=True
+            )
             if rule.rejects
-        ]
+        )
+        told = F.expr(f"nullif(concat_ws('; ', {', '.join(('NULL', *own))}), '')")
+        related = (
+            F.when(F.expr(is_broken), rule.told())
+            for rule, is_broken in zip(self.related, broken[last:], strict=True)
+            if rule.rule.rejects
+        )
+        return [told, *related]
 
     def counts(self, *, rejecting: bool | None = None) -> dict[str, Expression]:
         """Return for each rule an aggregate that counts the rows which break it.
@@ -173,7 +182,7 @@ class RowRules:
         With `rejecting`, only for those that send rows to the quarantine, or only for those that do not.
         """
         return {
-            rule.name: F.count(F.when(is_broken, 1))
+            rule.name: F.count(F.when(F.expr(is_broken), 1))
             for rule, is_broken in zip(self.all, self._bits(), strict=True)
             if rejecting is None or rule.rejects == rejecting
         }
@@ -193,10 +202,11 @@ class RowRules:
                     left ^= low
         return {r.name: counted[r.name] for r in rules if rejecting is None or r.rejects == rejecting}
 
-    def _bits(self) -> Iterator[Expression]:
+    def _bits(self) -> Iterator[str]:
+        """Yield for each rule SQL that is true for a row which breaks it."""
         for index, name in enumerate(self.columns):
             for bit in range(min(_BITS, len(self.all) - index * _BITS)):
-                yield F.expr(f"({name} & {1 << bit}L) != 0")
+                yield f"({name} & {1 << bit}L) != 0"
 
 
 @dataclass(frozen=True)
@@ -236,9 +246,11 @@ def stopped(condition: str, moment: datetime) -> str:
     return _CLOCK.sub(replaced, condition)
 
 
-def _told(rule: RowRule) -> Expression:
+def _told(rule: RowRule) -> str:
+    """Return SQL for what is wrong with a row that breaks a rule, in words."""
     if rule.shown is None:
-        return F.lit(rule.why)
-    shown = F.substring(F.expr(rule.shown).cast("string"), 1, SHOWN_CHARACTERS)
-    told = F.concat(F.lit(f'column "{rule.column}": "'), shown, F.lit(f'" {rule.why}'))
-    return F.coalesce(told, F.lit(f'column "{rule.column}" {rule.why}'))
+        return literal(rule.why)
+    shown = f"substring(CAST({rule.shown} AS STRING), 1, {SHOWN_CHARACTERS})"
+    before, after = literal(f'column "{rule.column}": "'), literal(f'" {rule.why}')
+    otherwise = literal(f'column "{rule.column}" {rule.why}')
+    return f"coalesce(concat({before}, {shown}, {after}), {otherwise})"

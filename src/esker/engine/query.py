@@ -6,9 +6,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from esker.engine.current_catalog import current_catalog
 from esker.engine.iceberg.java import each
 from esker.engine.session import Engine
-from esker.engine.sql import identifier
 
 _WITHOUT_TABLE = ("OneRowRelation", "LocalRelation", "CTERelationRef")
 """Leaves that hold their rows themselves, or stand for a part of the query that is looked at anyway."""
@@ -19,13 +19,8 @@ def query_frame(engine: Engine, catalog: str, sql: str) -> DataFrame:
 
     In brackets: what is no query does not stand there, and nothing else is ever run.
     """
-    spark = engine.spark
-    before, namespace = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
-    spark.catalog.setCurrentCatalog(catalog)
-    try:
-        return spark.sql(f"SELECT * FROM (\n{sql}\n) AS esker_rows")
-    finally:
-        spark.sql(f"USE {identifier(before, namespace)}")
+    with current_catalog(engine, catalog):
+        return engine.spark.sql(f"SELECT * FROM (\n{sql}\n) AS esker_rows")
 
 
 def snapshots_read(frame: DataFrame) -> dict[str, int] | None:

@@ -53,6 +53,9 @@ _MADE_TWICE = ("duplicate column", "already exists")
 _COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 """Spark makes one method of a stage. Java does not compile methods of more than 8,000 bytes unless told to:
 a stage with twenty rules took three times as long."""
+_LATER_JAVA = {"spark.sql.datetime.java8API.enabled": "true"}
+"""Rows that come to Java's side of the driver: its older classes lack ten days of 1582. For all sessions:
+what was observed is made into rows by whichever was the first."""
 
 
 class Engine:
@@ -167,8 +170,8 @@ class Engine:
         # Text that is no number is found and reported by the checks, row by row.
         conf.set("spark.sql.ansi.enabled", "true")
         conf.set("spark.sql.caseSensitive", "false")
-        # Rows that come to Java's side of the driver: its older classes lack ten days of 1582.
-        conf.set("spark.sql.datetime.java8API.enabled", "true")
+        for key, value in _LATER_JAVA.items():
+            conf.set(key, value)
         # Spark 4 knows seven character sets unless told to ask Java; windows-1252 is none of them.
         conf.set("spark.sql.legacy.javaCharsets", "true")
         conf.set(f"spark.sql.catalog.{STAGING_CATALOG}", "org.apache.iceberg.spark.SparkRewriteTableCatalog")
@@ -252,11 +255,12 @@ def _defaults(project: Project, log: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(project.folder / ".esker" / "spark"),
         "spark.redaction.regex": "(?i)secret|password|token|credential|access[.]?key",
-        # Progress is read from the executors' heartbeats.
         # What is kept on disk goes there through a stream that remembers a hundred objects, and each has
         # thousands of rows: a gigabyte of heap was not enough.
         "spark.serializer.objectStreamReset": "1",
+        # Progress is read from the executors' heartbeats.
         "spark.executor.heartbeatInterval": "2s",
+        **_LATER_JAVA,
         "spark.network.timeout": "120s",
     }
 

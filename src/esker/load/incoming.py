@@ -8,7 +8,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from esker.contracts.check import BAD, fit
+from esker.contracts.check import BAD, check
 from esker.contracts.rules import RowRules
 from esker.load.diff import KeyRules
 from esker.load.rejected import SIDE_COLUMNS
@@ -55,7 +55,7 @@ def incoming(
     relaxed = tuple(Column(c.name, c.type, c.required and c.name.lower() not in keys, c.doc) for c in columns)
     beside = (mark.beside, UNKNOWN if UNKNOWN in frame.columns else None)
     keep = tuple(name for name in beside if name is not None)
-    fitted = fit(arrived, relaxed, checks, SIDE_COLUMNS, ARRIVAL, keep)
+    fitted = check(arrived, relaxed, checks, SIDE_COLUMNS, ARRIVAL, keep).all_told()
     is_delete = _deleted(columns, mark)
     if BAD in fitted.columns:
         bits = {name: F.when(is_delete, 0).otherwise(F.col(name)) for name in checks.columns}

@@ -13,16 +13,17 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from esker.engine.iceberg.table import TableId
+from esker.engine.iceberg.table import TableId, named_table
 from esker.engine.session import Engine
 from esker.errors import BackfillUnsuitable, Held
 from esker.events import Listener, silent
+from esker.ledger.change_range import Point
 from esker.ledger.holds import Hold
 from esker.ledger.state import State
 from esker.pipeline.adoption import Adoption, apply_adoption, plan_adoption
 from esker.pipeline.approval import approve, reject
 from esker.pipeline.backfill import backfill
-from esker.pipeline.changes import Changes, Point, read_changes
+from esker.pipeline.changes import Changes, read_changes
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
 from esker.pipeline.infer import Inferred, infer_contract
@@ -30,7 +31,13 @@ from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
 from esker.pipeline.order import in_order
 from esker.pipeline.peek import Peeked, peek
-from esker.pipeline.plan import PipelinePlan, apply_changes, compare_and_plan, open_reader
+from esker.pipeline.plan import (
+    PipelinePlan,
+    apply_changes,
+    compare_and_plan,
+    open_reader,
+    through_transform,
+)
 from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.read import read_source
@@ -38,7 +45,6 @@ from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
 from esker.pipeline.sql.run import Answer, Session
-from esker.pipeline.tables import table_of
 from esker.pipeline.windows import WindowLine, list_windows
 from esker.project import Project, load_project
 from esker.sources import Span
@@ -91,7 +97,7 @@ class OpenProject:
         held are loaded when they are handed over again with that error as `approved`.
         """
         self.project.pipeline(pipeline)
-        source = HandedOver.of(self.engine, data)
+        source = through_transform(self.engine, pipeline, HandedOver.of(self.engine, data))
         figures = {each.guard: each.rows for each in approved.tripped} if approved else {}
         with closing(source):
             result = run_pipeline(
@@ -282,13 +288,7 @@ class OpenProject:
 
     def table_id(self, table: str) -> TableId:
         """Return a table by name: a pipeline's, or one whose first part names the catalog."""
-        for pipeline in self.project.pipelines.values():
-            if pipeline.table == table:
-                return table_of(self.project, pipeline)
-        catalog, _, rest = table.partition(".")
-        if catalog in self.project.catalogs() and "." in rest:
-            return TableId(catalog, rest)
-        return TableId(self.project.catalog_name(None), table)
+        return named_table(self.project, table)
 
 
 def _moment(pipeline: str, given: datetime | str | None) -> datetime | None:

@@ -1,7 +1,8 @@
 """Load a part of a source again, or compare all of it with the table, between normal runs.
 
-The position never moves. What is stored wins against a row that is not newer, so a range may be loaded
-again at any time, as often as one likes.
+The position stays where it is, unless a table was read as a whole: the next run goes on from there then.
+What is stored wins against a row that is not newer, so a range may be loaded again at any time, as often as
+one likes.
 """
 
 from __future__ import annotations

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from esker.engine.failures import explained
-from esker.engine.iceberg.commit import Attempt
-from esker.engine.iceberg.table import TableId, find_table
+from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.errors import ChangesForgotten, NoChangeLog, UnknownPoint
-from esker.ledger.change_log import CHANGESET, COMMITTED_AT, ROW
-from esker.ledger.outbox import drain
-from esker.ledger.retention import Retained
-from esker.ledger.side_table import LOG, SideTable
+from esker.ledger.change_log import CHANGESET, ROW
+from esker.ledger.change_range import Point, changes_frame
 from esker.pipeline.show import as_mapping
-
-Point = int | str | datetime
-"""A point in a table's history: a changeset, a snapshot id, or a time."""
-
-_LARGEST_CHANGESET = 10**12
-"""Snapshot ids are random numbers of 19 digits; changesets count from one."""
 
 
 @dataclass(frozen=True)
@@ -64,50 +50,3 @@ def read_changes(
         count = frame.count()
         rows = [as_mapping(row) for row in frame.orderBy(CHANGESET, ROW).limit(limit).collect()]
     return Changes(str(table), first, last, tuple(frame.columns), rows, count)
-
-
-def changes_frame(
-    engine: Engine, table: TableId, since: Point | None, until: Point | None
-) -> tuple[DataFrame, int, int]:
-    """Return the changes as a frame, and the changesets between which they lie."""
-    engine.open_catalog(table.catalog)
-    if find_table(engine, table) is None:
-        raise NoChangeLog(str(table), "there is no such table")
-    attempt = Attempt(engine, table)
-    side = SideTable.registered(attempt.properties, LOG, table.catalog)
-    if side is None:
-        raise NoChangeLog(str(table), "no keyed pipeline with `changes: on` has published into it")
-    # A run that was killed may owe changes: they are appended first.
-    reached = drain(engine, table, attempt.properties)[LOG]
-    log = engine.spark.table(side.id.sql)
-    retained = Retained.of(Attempt(engine, side.id)).first
-    first = _changeset(engine, attempt, log, since) if since is not None else retained - 1
-    last = _changeset(engine, attempt, log, until) if until is not None else reached
-    if first < retained - 1 or last < retained - 1:
-        raise ChangesForgotten(str(table), min(first + 1, last), retained)
-    inside = (F.col(CHANGESET) > first) & (F.col(CHANGESET) <= last)
-    return log.where(inside), first, last
-
-
-def _changeset(engine: Engine, attempt: Attempt, log: DataFrame, point: Point) -> int:
-    """Return the last changeset at a point."""
-    if isinstance(point, str):
-        point = int(point) if point.isdigit() else _moment(point)
-    if isinstance(point, datetime):
-        moment = point if point.tzinfo else point.replace(tzinfo=UTC)
-        with explained("cannot read the change log", engine.log):
-            found = log.where(F.col(COMMITTED_AT) <= F.lit(moment)).agg(F.max(CHANGESET)).first()
-        return int(found[0]) if found is not None and found[0] is not None else 0
-    if point < _LARGEST_CHANGESET:
-        return point
-    found_there = attempt.summary_at(point, "esker.changeset")
-    if found_there is None:
-        raise UnknownPoint(str(point), "the table has no such snapshot, or it says nothing of a changeset")
-    return int(found_there)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise UnknownPoint(text, "it is no changeset, no snapshot id and no time") from None

@@ -8,7 +8,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from esker.contracts.check import fit
+from esker.contracts.check import check
 from esker.contracts.draft import draft
 from esker.contracts.profile import ColumnProfile, profile
 from esker.contracts.rules import RowRules
@@ -72,7 +72,8 @@ def infer_contract(
         with explained("cannot look into the source", engine.log, reads_source=True):
             names = [quoted(column.name) for column in columns]
             read = (source.read(piece, columns) for piece in slices)
-            fitted = (fit(rows, columns, RowRules(), SIDE_COLUMNS, ()).select(*names) for rows in read)
+            checked = (check(rows, columns, RowRules(), SIDE_COLUMNS, ()) for rows in read)
+            fitted = (each.all_told().select(*names) for each in checked)
             whole = reduce(lambda one, other: one.unionByName(other), fitted)
             found = profile(whole, columns)
     target.parent.mkdir(parents=True, exist_ok=True)

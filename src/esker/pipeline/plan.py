@@ -37,6 +37,7 @@ from esker.project import Pipeline
 from esker.project.reserved import is_own, why_reserved
 from esker.project.types import Column, Plain
 from esker.sources import Opening, Reader, Sent, Slice, Span, reader
+from esker.sources.transformed import TransformedReader
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,7 @@ def open_reader(engine: Engine, name: str, *, state: State | None = None, span: 
     """
     pipeline = engine.project.pipeline(name)
     found = reader(Opening(engine, name, pipeline, files_table_of(engine.project, pipeline), state))
+    found = through_transform(engine, name, found)
     if span is None:
         return found
     again = found.by_ids(span.ids) if span.ids else found.again(span)
@@ -192,6 +194,12 @@ def open_reader(engine: Engine, name: str, *, state: State | None = None, span: 
         why = f"A source of type {pipeline.source.type} cannot be asked for {what}."
         raise BackfillUnsuitable(name, why, "Load rows again with project.load.")
     return again
+
+
+def through_transform(engine: Engine, name: str, source: Reader) -> Reader:
+    """Return a source, or rows in its place, as the pipeline's transform makes them, if it has one."""
+    transform = engine.project.pipeline(name).transform
+    return source if transform is None else TransformedReader(engine, name, transform, source)
 
 
 def typed(

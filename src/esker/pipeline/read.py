@@ -7,7 +7,7 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from esker.contracts.check import BAD, fit
+from esker.contracts.check import BAD, check
 from esker.contracts.rules import RowRules
 from esker.engine.compat import arrow_schema, to_arrow
 from esker.engine.failures import explained
@@ -62,7 +62,7 @@ def _read(engine: Engine, name: str, source: Reader, piece: Slice, limit: int | 
     columns = tuple(Column(column.name, column.type) for column in sent.columns)
     wanted = arrow_schema(columns_as_json(columns))
     with explained("cannot read the source", engine.log, reads_source=True):
-        rows = fit(source.read(piece, columns), columns, RowRules(), SIDE_COLUMNS, ())
+        rows = check(source.read(piece, columns), columns, RowRules(), SIDE_COLUMNS, ()).all_told()
         names = [quoted(column.name) for column in columns]
         rows = rows.select(*names, *([BAD] if BAD in rows.columns else []))
         fitted = to_arrow(rows if limit is None else rows.limit(limit))

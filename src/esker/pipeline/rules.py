@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from esker.contracts.evolution import find
 from esker.contracts.plugged_in import PluggedInRows, installed
 from esker.contracts.related import ReferencedRows, UniqueRows
 from esker.contracts.rules import CheckedRule, Related, RowRules, broken_sql
 from esker.engine.failures import JvmFailure, causes, first_line
-from esker.engine.iceberg.table import Table, TableId, find_table
+from esker.engine.iceberg.rows import pinned_rows
+from esker.engine.iceberg.table import TableId, find_table
 from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
 from esker.errors import InvalidRule, UnknownReference
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.contract.model import PluggedIn, Reference, RowRule, Unique
-from esker.project.types import Column, columns_as_json, quoted
+from esker.project.types import Column, ddl, quoted
 
 _BY_CHANCE = re.compile(r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id)\s*\(", re.IGNORECASE)
 _BESIDE_OTHERS = ("append", "upsert", "insert_only", "delete_insert")
@@ -64,13 +63,14 @@ def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...])
     rules = [rule for rule in contract.rules if isinstance(rule, RowRule)]
     if not rules:
         return
-    columns = tuple(replace(column, required=False) for column in columns)
-    schema = StructType.fromJson(columns_as_json(columns))
-    # A row without values: nothing but the rules themselves can be wrong.
-    nothing = engine.spark.createDataFrame([(None,) * len(columns)], schema)
+    # A row without values: nothing but the rules themselves can be wrong. Spark must not know that there are
+    # none: it would look at no rule then. Nor need Python make it: that takes a process.
+    nothing = engine.spark.range(1, numPartitions=1).selectExpr(
+        *(f"get(CAST(array() AS ARRAY<{ddl(c.type)}>), CAST(id AS INT)) AS {quoted(c.name)}" for c in columns)
+    )
 
     def run(conditions: list[str]) -> None:
-        nothing.select(*(F.expr(broken_sql(condition)) for condition in conditions)).collect()
+        nothing.selectExpr(*map(broken_sql, conditions)).collect()
 
     for rule in rules:
         if _BY_CHANCE.search(rule.condition):
@@ -107,21 +107,12 @@ def _is_beside(pipeline: Pipeline) -> bool:
     return pipeline.mode in _BESIDE_OTHERS
 
 
-def _pinned(engine: Engine, present: Table) -> DataFrame:
-    """Return a table's rows at one snapshot: rows are checked more than once, and alike each time."""
-    reader, snapshot = engine.spark.read, present.snapshot
-    # A snapshot has the columns of its time: where others have come since, the table itself is read.
-    if snapshot is not None and snapshot.schema_id == present.schema_id:
-        reader = reader.option("versionAsOf", str(snapshot.id))
-    return reader.table(present.id.sql)
-
-
 def _stored(engine: Engine, pipeline: Pipeline, table: TableId) -> DataFrame | None:
     """Return the rows that stay in the table beside those of a batch; None when there are none."""
     present = find_table(engine, table)
     if present is None or present.snapshot is None:
         return None
-    rows = _pinned(engine, present)
+    rows = pinned_rows(engine, present)
     if pipeline.keeps_deleted and pipeline.deleted_column in rows.columns:
         rows = rows.where(~F.coalesce(F.col(quoted(pipeline.deleted_column)), F.lit(False)))
     return rows
@@ -138,5 +129,5 @@ def _reference(
         if find(present.columns, name) is None:
             raise UnknownReference(contract.file, rule.name, f'table "{rule.table}" has no column "{name}"')
     checked = CheckedRule(rule.name, rule.severity, rule.limits)
-    others = _pinned(engine, present)
+    others = pinned_rows(engine, present)
     return ReferencedRows(checked, flag, rule.columns, rule.table, rule.to, others)

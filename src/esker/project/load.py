@@ -12,6 +12,7 @@ from esker.project.document import Document, read_document
 from esker.project.explain import explain
 from esker.project.project import Project
 from esker.project.secrets import MissingVariables, environment, resolve
+from esker.project.transform import lay_transforms
 
 PROJECT_FILE = "esker.yml"
 
@@ -31,6 +32,7 @@ def load_project(folder: Path | str = ".", env: str | None = None) -> Project:
     problems += _resolve_variables(document, root)
     contracts, mistakes = lay_contracts(document, root)
     problems += mistakes
+    problems += lay_transforms(document, root)
     try:
         project = Project.model_validate(document.data)
     except ValidationError as error:

@@ -27,6 +27,7 @@ from esker.project.modes import DELETING, KEYED, KEYED_ONLY, MEANINGLESS, ROW_BY
 from esker.project.reserved import why_reserved
 from esker.project.source_kinds import Source
 from esker.project.sources import FilesSource
+from esker.project.transform import AnyTransform
 from esker.project.types import Column
 
 SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality", "__positions")
@@ -118,6 +119,9 @@ class Pipeline(Declaration):
     """Carry rows from one source into one table."""
 
     source: Source
+    transform: AnyTransform | None = Field(
+        None, description="SQL that makes the table's rows from the source's, before they are checked."
+    )
     table: TableName = Field(description="Namespace and table: `lakehouse.sales`.")
     mode: Mode = Field(
         "append",

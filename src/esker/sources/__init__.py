@@ -13,7 +13,7 @@ _READERS = {
     "jdbc": "esker.sources.jdbc.reader:JdbcReader",
     "oai_pmh": "esker.sources.oai_pmh:OaiPmhReader",
     "python": "esker.sources.python:PythonReader",
-    "query": "esker.sources.table:QueryReader",
+    "query": "esker.sources.query:QueryReader",
     "table": "esker.sources.table:TableReader",
 }
 """Where each kind is read. Imported when it is used: what a kind needs need not be installed for others."""

@@ -139,6 +139,13 @@ def test_windows_become_parameters(api: Api) -> None:
         timed = {"every": "1d", "start": "2026-01-01"}
         read(source(api, "plain", incremental=incremental, window=timed), window)
         assert (api.asked[-1].query["a"], api.asked[-1].query["b"]) == expected
+    for keys, range in (
+        ({"end": "inclusive"}, "[2026-01-01T00:00:00Z,2026-01-01T23:59:59.999999Z]"),
+        ({"range": "{start}..{end}", "format": "date"}, "2026-01-01..2026-01-02"),
+    ):
+        incremental = {"range_param": "updatedDate", **keys}
+        read(source(api, "plain", incremental=incremental, window=timed), window)
+        assert api.asked[-1].query == {"updatedDate": range}
 
 
 def test_windows_of_parents(api: Api) -> None:
@@ -482,6 +489,13 @@ def test_mistakes_are_told_with_their_place() -> None:
         ({"parent": {"path": "/a"}}, "must name a field of the parent"),
         ({"window": {"every": "1d", "start": "2026-01-01"}}, "incremental: must say"),
         ({"incremental": {"start_param": "a", "end_param": "b"}}, "needs window:"),
+        ({"incremental": {"start_param": "a"}}, "end_param: is missing"),
+        ({"incremental": {"range_param": "a", "end_param": "b"}}, "gets both ends already"),
+        ({"incremental": {"range_param": "a", "range": "{start}"}}, "name both ends"),
+        (
+            {"incremental": {"start_param": "a", "end_param": "b", "range": "{start},{end}"}},
+            "which is missing",
+        ),
         ({"headers": {"authorization": "x"}}, "write them as auth:"),
         ({"auth": {"type": "bearer", "token": "plain"}}, "stands here as text"),
     ):

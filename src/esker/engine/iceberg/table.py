@@ -20,6 +20,7 @@ from esker.engine.iceberg.metadata import (
 from esker.engine.session import Engine
 from esker.engine.sql import identifier
 from esker.errors import TableNotFound
+from esker.project import Project
 from esker.project.layout import PartitionField, SortField
 from esker.project.types import quoted
 
@@ -50,6 +51,17 @@ class TableId:
     @property
     def namespace(self) -> str:
         return self.name.rpartition(".")[0]
+
+
+def named_table(project: Project, name: str, catalog: str | None = None) -> TableId:
+    """Return a table by name: a pipeline's, one whose first part names its catalog, or one of `catalog`."""
+    for pipeline in project.pipelines.values():
+        if pipeline.table == name:
+            return TableId(project.catalog_name(pipeline.catalog), name)
+    first, _, rest = name.partition(".")
+    if first in project.catalogs() and "." in rest:
+        return TableId(first, rest)
+    return TableId(project.catalog_name(catalog), name)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame
 
+from esker.engine.current_catalog import current_catalog
 from esker.engine.failures import explained, first_line
 from esker.engine.iceberg.table import load
 from esker.engine.session import Engine
-from esker.engine.sql import identifier
 from esker.engine.statement import Parsed, RowsOf, Target, parse
 from esker.errors import CatalogUnreachable, PipelineBusy, SqlInvalid, SqlRefused
 from esker.events import Listener, silent
@@ -140,19 +140,14 @@ class Session:
     @contextmanager
     def _names(self) -> Iterator[None]:
         """Let names without a catalog mean the project's own, and leave the session as it was."""
-        spark = self.engine.spark
         own = self.project.catalog_name(None)
         self.engine.open_catalog(own)
         for name in self.project.catalogs():
             # One that does not answer is only missed by statements that name it.
             with suppress(CatalogUnreachable):
                 self.engine.open_catalog(name)
-        before, namespace = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
-        spark.catalog.setCurrentCatalog(own)
-        try:
+        with current_catalog(self.engine, own):
             yield
-        finally:
-            spark.sql(f"USE {identifier(before, namespace)}")
 
 
 @dataclass(frozen=True)

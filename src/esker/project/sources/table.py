@@ -13,19 +13,24 @@ from esker.project.sources.source import SourceDeclaration
 
 
 class TableSource(SourceDeclaration):
-    """Read another Iceberg table: all of it when it has changed, or the rows that were appended to it."""
+    """Read another Iceberg table: all of it when it has changed, or what is new in it."""
 
     type: Literal["table"] = "table"
     table: str = Field(
         min_length=1,
         description="The table, such as `bronze.payments`; one of another catalog with its name in front.",
     )
-    read: Literal["whole", "appended"] = Field(
+    read: Literal["whole", "appended", "changes"] = Field(
         "whole",
         description="`whole` reads all rows of the newest snapshot, `appended` those that came since "
-        "the last run. A table whose rows change cannot be read by what is appended.",
+        "the last run; a table whose rows change cannot be read that way. `changes` reads the change log: "
+        "rows that were inserted, updated or deleted since the last run (mode `upsert`).",
     )
-    where: str | None = Field(None, min_length=1, description="SQL: only rows for which this is true.")
+    where: str | None = Field(
+        None,
+        min_length=1,
+        description="SQL: only rows for which this is true. With `changes`, others count as deleted.",
+    )
 
     @property
     def reads(self) -> str:
@@ -48,6 +53,10 @@ class TableSource(SourceDeclaration):
             raise MistakeAt(
                 ("mode",),
                 f"mode {mode} takes a batch for all there is; with read: appended, it is what is new",
+            )
+        if self.read == "changes" and mode != "upsert":
+            raise MistakeAt(
+                ("mode",), f"read: changes updates and deletes rows; write mode: upsert, not {mode}"
             )
 
 

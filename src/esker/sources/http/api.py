@@ -118,8 +118,7 @@ class Api(TimedSource):
         if window is not None and (incremental := resource.incremental) is not None:
             start = window.since - (_MOMENT if incremental.start == "exclusive" else timedelta(0))
             end = window.until - (_MOMENT if incremental.end == "inclusive" else timedelta(0))
-            query[incremental.start_param] = stamp(start, incremental.format)
-            query[incremental.end_param] = stamp(end, incremental.format)
+            query |= incremental.query(stamp(start, incremental.format), stamp(end, incremental.format))
         return Pages(self._client, resource, url, query, ahead)
 
     def _query(self, resource: Resource, record: str | None) -> dict[str, str]:

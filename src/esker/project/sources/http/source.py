@@ -23,8 +23,12 @@ PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 class Incremental(Declaration):
     """Query parameters that ask for a window of time."""
 
-    start_param: str = Field(min_length=1, description="Gets the window's beginning.")
-    end_param: str = Field(min_length=1, description="Gets the window's end.")
+    start_param: str | None = Field(None, min_length=1, description="Gets the window's beginning.")
+    end_param: str | None = Field(None, min_length=1, description="Gets the window's end.")
+    range_param: str | None = Field(
+        None, min_length=1, description="Gets both, for APIs that take a range in one parameter."
+    )
+    range: str = Field("[{start},{end}]", description="How `range_param` is written.")
     start: Literal["inclusive", "exclusive"] = Field(
         "inclusive", description="Whether the API gives records of the very moment in `start_param`."
     )
@@ -44,6 +48,35 @@ class Incremental(Declaration):
         if format not in ("iso", "date", "unix", "unix_ms") and "%S" not in format:
             raise ValueError("write iso, date, unix, unix_ms, or a pattern that tells seconds (%S)")
         return format
+
+    @field_validator("range")
+    @classmethod
+    def _both_ends(cls, range: str) -> str:
+        if "{start}" not in range or "{end}" not in range:
+            raise ValueError("name both ends: [{start},{end}]")
+        return range
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Incremental:
+        if self.range_param is not None:
+            for name in ("start_param", "end_param"):
+                if getattr(self, name) is not None:
+                    raise MistakeAt((name,), "range_param: gets both ends already")
+            return self
+        if "range" in self.model_fields_set:
+            raise MistakeAt(("range",), "range: is how range_param: is written, which is missing")
+        for name in ("start_param", "end_param"):
+            if getattr(self, name) is None:
+                raise ValueError(f"{name}: is missing; an API that takes one parameter has range_param:")
+        return self
+
+    def query(self, start: str, end: str) -> dict[str, str]:
+        """Return the parameters of a window."""
+        if self.range_param is not None:
+            return {self.range_param: self.range.replace("{start}", start).replace("{end}", end)}
+        assert self.start_param is not None
+        assert self.end_param is not None
+        return {self.start_param: start, self.end_param: end}
 
 
 class Resource(Declaration):

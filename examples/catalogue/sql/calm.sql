@@ -1,0 +1,36 @@
+-- A record of the feed as the table has it: its XML becomes a struct. Elements may be repeated, so each field is a list.
+SELECT
+  id,
+  from_xml(content, '
+    UserText2 array<string>, Link_To_Digitised array<string>, Appraisal array<string>, Level array<string>,
+    Location array<string>, Format array<string>, PreviousNumbers array<string>, UserWrapped5 array<string>,
+    UserText7 array<string>, Created array<string>, UserWrapped6 array<string>, CountryCode array<string>,
+    UserText3 array<string>, Title array<string>, ACCESS array<string>, Arrangement array<string>,
+    CustodialHistory array<string>, SDB_Type array<string>, CONTENT array<string>,
+    Inscription array<string>, SDB_Ref array<string>, Transmission array<string>,
+    AccessStatus array<string>, TargetAudience array<string>, Condition array<string>,
+    CreatorName array<string>, CONSERVATIONREQUIRED array<string>, Format_Details array<string>,
+    UserWrapped2 array<string>, Digital_Date_Created array<string>, UserText9 array<string>,
+    Copyright_Expiry array<string>, Accruals array<string>, Material array<string>,
+    Description array<string>, Acquisition array<string>, UserText8 array<string>,
+    AccessCategory array<string>, Digitised array<string>, UserText4 array<string>, Modifier array<string>,
+    Copyright array<string>, UserDate1 array<string>, ClosedUntil array<string>,
+    Ordering_Status array<string>, Digital_Last_Modified array<string>, Bnumber array<string>,
+    Creator array<string>, ConservationStatus array<string>, AV_Timecode array<string>,
+    MISC_Reference array<string>, Language array<string>, IDENTITY array<string>, RCN array<string>,
+    Producible_Unit array<string>, RelatedMaterial array<string>, Digital_File_Path array<string>,
+    UserText5 array<string>, Access_Licence array<string>, Sources_Guides_Used array<string>,
+    RefNo array<string>, ExitNote array<string>, UserWrapped4 array<string>, AccessConditions array<string>,
+    RepositoryCode array<string>, UserWrapped7 array<string>, CONTEXT array<string>,
+    Digital_File_Format array<string>, Data_Import_Landing array<string>, ALLIED_MATERIALS array<string>,
+    Date array<string>, ConservationPriority array<string>, Originals array<string>, Notes array<string>,
+    Metadata_Licence array<string>, UserText6 array<string>, AV_Target_Audience_Details array<string>,
+    Extent array<string>, AltRefNo array<string>, RecordID array<string>, RecordType array<string>,
+    Player_Code array<string>, SDB_URL array<string>, UserWrapped3 array<string>, PublnNote array<string>,
+    UserWrapped8 array<string>, Credits array<string>, CatalogueStatus array<string>,
+    AdminHistory array<string>, Copies array<string>, Modified array<string>, Document array<string>
+  ', map('ignoreSurroundingSpaces', 'false')) AS data,
+  last_modified AS retrieved_at,
+  array_contains(sets, 'published') AS published,
+  deleted
+FROM input

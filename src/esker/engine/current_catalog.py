@@ -1,0 +1,21 @@
+"""The catalog that names without one are looked for in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from esker.engine.session import Engine
+from esker.engine.sql import identifier
+
+
+@contextmanager
+def current_catalog(engine: Engine, catalog: str) -> Iterator[None]:
+    """Let names without a catalog mean this one, and leave the session as it was."""
+    spark = engine.spark
+    before, namespace = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+    spark.catalog.setCurrentCatalog(catalog)
+    try:
+        yield
+    finally:
+        spark.sql(f"USE {identifier(before, namespace)}")
