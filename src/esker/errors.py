@@ -655,7 +655,7 @@ class LoadForgotten(LedgerError):
             f'whether table "{table}" holds dlt load {load} is unknown',
             reason=f"The ledger names the last loads, and this one is older than the oldest, {oldest}.",
             remedy="Look for its rows by _dlt_load_id. Drop the package where it waits: "
-            "dlt pipeline NAME drop-pending-packages",
+            "dlt pipeline NAME abort-packages",
         )
 
 
@@ -1083,7 +1083,7 @@ class DltSchemaConflict(ContractError):
             f'dlt\'s schema does not fit the tables in "{dataset}"',
             reason="; ".join(conflicts) + ".",
             remedy="Give the columns types that fit, with columns= at the resource, or load into another "
-            "dataset_name. The load package waits: drop it with `dlt pipeline NAME drop-pending-packages` "
+            "dataset_name. The load package waits: drop it with `dlt pipeline NAME abort-packages` "
             "before the resource is extracted anew.",
         )
 
