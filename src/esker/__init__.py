@@ -26,10 +26,15 @@ def open(folder: str | Path = ".", env: str | None = None) -> OpenProject:
 
 if not TYPE_CHECKING:  # for mypy the module has the names above and no others
 
-    def __getattr__(name: str) -> str:
+    def __getattr__(name: str) -> object:
         """Find out the version when somebody asks: reading the package's metadata takes 20 ms."""
         if name == "__version__":
             from importlib.metadata import version  # noqa: PLC0415
 
             return version("esker")
+        if name == "dlt":
+            # Not imported above: it takes a second, and need not be installed.
+            from importlib import import_module  # noqa: PLC0415
+
+            return import_module("esker.dlt")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from esker.engine.iceberg import rounds
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.table import TableId
 from esker.errors import LoadedFilesDamaged, PublishConflict
-from esker.ledger import loaded_files
+from esker.ledger import append_once
 from esker.ledger.loaded_files import Compared, FileVersion, LoadedFiles
 from tests.folder import Folder
 
@@ -114,7 +114,7 @@ def test_recording_waits_longer_and_longer(files: LoadedFiles, monkeypatch: pyte
 
 def test_a_lost_answer_to_the_last_try_is_found(files: LoadedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the last try comes a last look: what landed is no conflict."""
-    monkeypatch.setattr(loaded_files, "_TRIES", 1)
+    monkeypatch.setattr(append_once, "_TRIES", 1)
     pauses = _swaps(monkeypatch, land=True, fail=1)
     record(files, "one", None, version("a"))
     assert len(pauses) == 1
@@ -123,7 +123,7 @@ def test_a_lost_answer_to_the_last_try_is_found(files: LoadedFiles, monkeypatch:
 
 def test_recording_gives_up(files: LoadedFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that always moves ends with a conflict that says how often it was tried."""
-    monkeypatch.setattr(loaded_files, "_TRIES", 3)
+    monkeypatch.setattr(append_once, "_TRIES", 3)
     _swaps(monkeypatch, land=False, fail=99)
     with pytest.raises(PublishConflict, match="sales__files"):
         record(files, "one", None, version("a"))

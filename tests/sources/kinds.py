@@ -165,6 +165,31 @@ def parts(since):
         self.folder.write(f"parts/{self.parts}", json.dumps(rows))
 
 
+class Dlt(Kind):
+    def source(self) -> dict[str, Any]:
+        self.folder.write(
+            "sources/parts.py",
+            """
+import json
+from pathlib import Path
+import dlt
+
+@dlt.resource(primary_key="id")
+def parts(part=dlt.sources.incremental("part", initial_value=0, row_order="asc")):
+    folder = Path(__file__).parents[1] / "parts"
+    for number in range(part.last_value, len(list(folder.glob("*"))) + 1):
+        if number:
+            yield [row | {"part": number} for row in json.loads((folder / str(number)).read_text())]
+""",
+        )
+        (self.folder.path / "parts").mkdir()
+        return {"type": "dlt", "resource": "sources/parts.py:parts", "rows_per_batch": 1}
+
+    def put(self, rows: list[Row]) -> None:
+        self.parts += 1
+        self.folder.write(f"parts/{self.parts}", json.dumps(rows))
+
+
 class Table(Kind):
     has_steps = False
 
@@ -200,6 +225,7 @@ class Query(Table):
 
 
 KINDS: dict[str, type[Kind]] = {
+    "dlt": Dlt,
     "files": Files,
     "bucket": Bucket,
     "http": Http,

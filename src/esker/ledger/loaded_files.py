@@ -20,17 +20,16 @@ from pyspark.sql import functions as F
 
 from esker.engine.compat import from_arrow, to_arrow
 from esker.engine.failures import explained
-from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.create import NewTable, create
 from esker.engine.iceberg.lookup import Keys, look_up
-from esker.engine.iceberg.rounds import rounds
 from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, exists
 from esker.engine.session import Engine
-from esker.errors import EskerError, LoadedFilesDamaged, PublishConflict
+from esker.errors import LoadedFilesDamaged
+from esker.ledger.append_once import append_once
 from esker.project.types import Column, Plain
 
-_TRIES = 20
 _MOST_ROWS = 200_000
 """So many rows are read by this process; more are compared by Spark."""
 _COLUMNS = (
@@ -187,28 +186,7 @@ class LoadedFiles:
             for file in files
         ]
         staged = self._stage(pa.Table.from_pylist(rows, schema=_ARROW), batch)
-        failure: SwapFailed | None = None
-        for may_try in rounds(_TRIES):
-            try:
-                attempt = Attempt(self.engine, self.table)
-            except EskerError:
-                if not may_try:
-                    raise
-                continue
-            if failure and attempt.last_snapshot_with("esker.batch", batch) is not None:
-                return  # the answer was lost, the commit was not
-            if not may_try:
-                break
-            try:
-                attempt.append(
-                    staged, {"esker.batch": batch, "esker.pipeline": self.pipeline, "esker.run": run}
-                )
-                attempt.swap()
-            except SwapFailed as error:
-                failure = error
-            else:
-                return
-        raise PublishConflict(str(self.table), _TRIES, str(failure))
+        append_once(self.engine, staged, batch, {"esker.pipeline": self.pipeline, "esker.run": run})
 
     def _stage(self, rows: pa.Table, batch: str) -> StagedFiles:
         attempt = Attempt(self.engine, self.table)

@@ -30,7 +30,7 @@ from esker.project.sources import FilesSource
 from esker.project.transform import AnyTransform
 from esker.project.types import Column
 
-SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality")
+SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality", "__positions")
 """How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
 
 

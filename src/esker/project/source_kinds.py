@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, create_model, model_validator
 
 from esker.project.sources import (
+    DltSource,
     FilesSource,
     HttpSource,
     JdbcSource,
@@ -23,6 +24,7 @@ from esker.project.sources import (
 
 GROUP = "esker.sources"
 BUILT_IN: tuple[type[SourceDeclaration], ...] = (
+    DltSource,
     FilesSource,
     HttpSource,
     JdbcSource,

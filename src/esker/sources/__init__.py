@@ -7,6 +7,7 @@ from esker.sources.source import MALFORMED, ORIGIN, RECORD, Fetched, Opening, Re
 from esker.sources.span import Span
 
 _READERS = {
+    "dlt": "esker.sources.dlt:DltReader",
     "files": "esker.sources.files.reader:FilesReader",
     "http": "esker.sources.http.reader:HttpReader",
     "jdbc": "esker.sources.jdbc.reader:JdbcReader",

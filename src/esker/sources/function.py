@@ -17,19 +17,25 @@ from esker.functions import SourceFunction
 
 def find_function(place: str, folder: Path) -> Callable[..., Any]:
     """Return a function by `file.py:name`, in a folder, or `module:name`. Raises FunctionNotFound."""
+    found = find_object(place, folder, FunctionNotFound)
+    if not isinstance(found, SourceFunction):
+        raise FunctionNotFound(place, f"{place.rpartition(':')[2]} is not marked with @esker.source.")
+    return found.function
+
+
+def find_object(place: str, folder: Path, missing: Callable[[str, str], EskerError]) -> Any:
+    """Return what stands at `file.py:name`, in a folder, or `module:name`, or raise what `missing` makes."""
     where, _, name = place.rpartition(":")
     try:
         module = _file(folder / where) if where.endswith(".py") else import_module(where)
     except FileNotFoundError as error:
-        raise FunctionNotFound(place, f"There is no file {where}.") from error
+        raise missing(place, f"There is no file {where}.") from error
     except Exception as error:
-        raise FunctionNotFound(place, f"It cannot be imported: {type(error).__name__}: {error}") from error
+        raise missing(place, f"It cannot be imported: {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
     if found is None:
-        raise FunctionNotFound(place, f"There is no {name} in {where}.")
-    if not isinstance(found, SourceFunction):
-        raise FunctionNotFound(place, f"{name} is not marked with @esker.source.")
-    return found.function
+        raise missing(place, f"There is no {name} in {where}.")
+    return found
 
 
 def _file(path: Path) -> ModuleType:
@@ -39,6 +45,7 @@ def _file(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
+    module.__dict__["__source_name__"] = path.stem  # dlt looks for settings of resources under this name
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

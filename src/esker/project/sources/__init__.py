@@ -1,5 +1,6 @@
 """What users declare of sources. `source_kinds.py` beside this package puts all kinds together."""
 
+from esker.project.sources.dlt import DltSource
 from esker.project.sources.files import FilesSource
 from esker.project.sources.http import HttpSource
 from esker.project.sources.jdbc import JdbcSource
@@ -10,6 +11,7 @@ from esker.project.sources.table import QuerySource, TableSource
 from esker.project.sources.windows import WindowSettings
 
 __all__ = [
+    "DltSource",
     "FilesSource",
     "HttpSource",
     "JdbcSource",

@@ -1,0 +1,12 @@
+"""dlt pipelines that load into the tables of a project: `esker.dlt.destination(project)`."""
+
+from esker.errors import MissingPackage
+
+try:
+    from esker.dlt.destination import destination
+except ModuleNotFoundError as error:
+    if error.name != "dlt":
+        raise
+    raise MissingPackage("dlt", "dlt", "dlt") from None
+
+__all__ = ["destination"]

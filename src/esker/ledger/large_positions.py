@@ -1,0 +1,67 @@
+"""Positions that do not fit into the ledger: `<table>__positions`, a table beside the table.
+
+A position is written here *before* the batch is published, and the ledger names it. One that no ledger
+names belongs to a batch that was never published, and means nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from esker.engine.compat import from_arrow
+from esker.engine.failures import explained
+from esker.engine.iceberg.create import NewTable, create
+from esker.engine.iceberg.stage import stage
+from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, exists
+from esker.engine.session import Engine
+from esker.errors import PositionLost
+from esker.ledger.append_once import append_once
+from esker.project.types import Column, Plain
+
+_COLUMNS = (
+    Column("id", Plain("string"), required=True),
+    Column("pipeline", Plain("string"), required=True),
+    Column("run", Plain("string"), required=True),
+    Column("written_at", Plain("timestamp"), required=True),
+    Column("position", Plain("string"), required=True),
+)
+
+
+@dataclass(frozen=True)
+class LargePositions:
+    """The large positions of one pipeline."""
+
+    engine: Engine
+    table: TableId
+    pipeline: str
+
+    def record(self, name: str, position: str, run: str) -> None:
+        """Write down a position. It counts once the ledger names it."""
+        if not exists(self.engine, self.table):
+            create(self.engine, NewTable(self.table, _COLUMNS, (), TABLE_DEFAULTS))
+        row = {
+            "id": [name],
+            "pipeline": [self.pipeline],
+            "run": [run],
+            "written_at": pa.array([datetime.now(UTC)], pa.timestamp("us", tz="UTC")),
+            "position": [position],
+        }
+        frame = from_arrow(self.engine.spark, pa.table(row)).coalesce(1)
+        staged = stage(self.engine, self.table, frame, f"position-{uuid4()}")
+        append_once(self.engine, staged, name, {"esker.pipeline": self.pipeline, "esker.run": run})
+
+    def read(self, name: str) -> str:
+        """Return a position that the ledger names, or raise PositionLost."""
+        if not exists(self.engine, self.table):
+            raise PositionLost(str(self.table), name)
+        with explained(f'cannot read table "{self.table}"', self.engine.log):
+            rows = self.engine.spark.table(self.table.sql).where(F.col("id") == name)
+            found = rows.select("position").first()
+        if found is None:
+            raise PositionLost(str(self.table), name)
+        return str(found[0])
