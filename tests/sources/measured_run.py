@@ -20,7 +20,8 @@ def main(folder: str, pipeline: str) -> None:
 def peak_memory() -> int:
     """Most bytes that this program has held.
 
-    Not `ru_maxrss`: a new program takes that figure over from the process that started it, here a pytest of any size.
+    Not `ru_maxrss`: a new program takes that figure over from the process that started it, here a pytest of
+    any size.
     """
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
