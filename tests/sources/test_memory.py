@@ -127,7 +127,7 @@ def test_a_table_that_does_not_fit(
     monkeypatch.setenv("SHOP_PASSWORD", database.password)
     with database.connect() as connection:
         connection.execute(
-            "CREATE TABLE orders AS SELECT i AS id, timestamptz '2026-01-01 12:00+00' AS at, "
+            "CREATE TABLE orders AS SELECT i AS id, date_trunc('day', now()) - interval '2 days' AS at, "
             f"repeat(md5(i::text), {width // 32}) AS name FROM generate_series(1, {count}) i".encode()
         )
     declared = {

@@ -111,8 +111,12 @@ class TimedTable(TimedSource):
 
     def pages(self, window: Window) -> Iterator[pa.Table]:
         inside = self._inside(window)
+        # Of a long past, most windows are empty: a Spark job for each would take hundreds of times as long.
+        is_empty = not self._relation.has(inside)
         # While Spark reads, nobody needs the connection.
         self._relation.release()
+        if is_empty:
+            return
         # Spark writes them to the disk: however many there are, neither Java nor this process holds all.
         with TemporaryDirectory(prefix="esker-rows-", dir=self._folder) as folder:
             path = Path(folder) / "rows"
