@@ -150,6 +150,7 @@ def _exit_statuses(epilog: str) -> list[str]:
 _TITLES = {
     "Project": "The project",
     "Pipeline": "A pipeline",
+    "Family": "A family of pipelines",
     "FilesSource": "Source: files",
     "HttpSource": "Source: http",
     "ParentResource": "Source: http, a parent",
@@ -166,6 +167,7 @@ _TITLES = {
     "ClientCredentialsAuth": "Auth: oauth2_client_credentials",
     "OaiPmhSource": "Source: oai_pmh",
     "JdbcSource": "Source: jdbc",
+    "JdbcTables": "Source: jdbc, many tables",
     "WindowSettings": "Windows of time",
     "ColumnDeclaration": "A column",
     "SqliteCatalog": "Catalog: sqlite",

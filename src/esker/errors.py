@@ -167,6 +167,20 @@ class UnknownPipeline(ProjectError):
         )
 
 
+class ManyPipelines(ProjectError):
+    """A command for one pipeline names an entry that stands for many: one for each table of a database."""
+
+    code = "ESK-PROJECT-028"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f'"{name}" stands for many pipelines',
+            reason="Known by now: " + (", ".join(known) or "none") + ".",
+            remedy=f"Name one of them, such as {known[0] if known else name + '.orders'}. All of them run "
+            f"with: esker run {name}; in Python, project.run_all(['{name}']).",
+        )
+
+
 class ProjectExists(ProjectError):
     """`esker init` was asked to write into a folder that already holds a project or files."""
 
@@ -930,6 +944,50 @@ class CursorUnsuitable(SourceError):
 
     def __init__(self, source: str, column: str, why: str, remedy: str) -> None:
         super().__init__(f'"{source}" cannot be read by column "{column}"', reason=why, remedy=remedy)
+
+
+class TablesMissing(SourceError):
+    """Names or patterns of tables match nothing in the database."""
+
+    code = "ESK-SOURCE-025"
+    exit_status = 2
+
+    def __init__(self, source: str, wanted: Sequence[str], known: Sequence[str]) -> None:
+        super().__init__(
+            f'"{source}" has no table for {", ".join(wanted)}',
+            reason="It has " + (", ".join(known) or "none that its user may see") + ".",
+            remedy="Correct tables:, exclude: or overrides: in the project file, or the rights of the user.",
+        )
+
+
+class TablesCollide(SourceError):
+    """Several tables of a database would be loaded into one, or by one pipeline. None of them is loaded."""
+
+    code = "ESK-SOURCE-026"
+    exit_status = 2
+
+    def __init__(self, what: str, sources: Sequence[str]) -> None:
+        super().__init__(
+            f"{what} would get the rows of {', '.join(sources)}",
+            reason="Letters other than a to z, digits and _ become _, and capital letters small ones.",
+            remedy="Write {schema} into table: as well, leave one out with exclude:, or name another table "
+            "for it: overrides: {orders: {table: raw.other_orders}}.",
+        )
+
+
+class TableUnsuitable(SourceError):
+    """A table of a database cannot be loaded as the project file says. Others are."""
+
+    code = "ESK-SOURCE-027"
+    exit_status = 2
+
+    def __init__(self, pipeline: str, table: str, problems: Sequence[Problem]) -> None:
+        self.pipeline = pipeline
+        super().__init__(
+            f'table "{table}" cannot be loaded by pipeline "{pipeline}"',
+            reason="; ".join(str(problem) for problem in problems),
+            remedy="Say something else for it with overrides:, or leave it out with exclude:.",
+        )
 
 
 class WindowFailed(SourceError):

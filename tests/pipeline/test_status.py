@@ -44,6 +44,7 @@ def test_a_project_that_never_ran(project: Project, state: State) -> None:
         "table": "s.a",
         "status": "never ran",
         "due": True,
+        "gone": False,
         "hold": None,
         "last_run": None,
         "last_success": None,

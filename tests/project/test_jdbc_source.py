@@ -42,9 +42,9 @@ URL = "url: 'jdbc:postgresql://db/shop', table: orders"
         (f"{URL}, window: {{every: 1h}}", "append", "window: has no meaning without cursor:"),
         (f"{URL}, cursor: at, lag: 5m, window: {{every: 1h}}", "upsert", "with window:, lag: has no meaning"),
         (
-            "url: 'jdbc:sqlite:shop.db', table: orders, cursor: at, window: {every: 1h}",
-            "append",
-            "only PostgreSQL is read by windows so far",
+            "url: 'jdbc:sqlite:shop.db', table: orders, cursor: at, nulls: include, window: {every: 1h}",
+            "upsert",
+            "rows without a time are in no window",
         ),
     ],
 )

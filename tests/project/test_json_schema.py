@@ -49,6 +49,8 @@ def test_the_sample_project_fits_the_schema(tmp_path: Path) -> None:
         "spark: {master: yarn, conf: {spark.executor.cores: 2}}",
         "state: {url: 'postgresql://db/state', user: me, password: '${PW}'}",
         "defaults: {source: {delimiter: ;}, format_version: 3}",
+        "  shop: {source: {type: jdbc, url: 'jdbc:sqlite:x', tables: [a, b_*], exclude: [c]}, "
+        "table: 'a.{table}', overrides: {a: {mode: append, source: {cursor: null}}}}",
         "environments: {prod: {spark: {master: yarn}, pipelines: {sales: {every: 1h}}}}",
         "connections: {other: {type: jdbc, url: 'jdbc:postgresql://db/x', warehouse: w}}\n",
         "store: {type: s3, region: eu-west-1, path_style: true}",

@@ -8,6 +8,8 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -53,6 +55,8 @@ class Api:
     most_at_a_time: int = 0
     delay: float = 0.0
     url: str = ""
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    """What the header Date says."""
     _at_work: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -149,6 +153,9 @@ def serving(api: Api) -> Iterator[Api]:
                 return
             status, body = api.give_token(form)
             send(self, status, json.dumps(body).encode())
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return format_datetime(api.clock(), usegmt=True)
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -19,6 +20,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.server]
 
 MakeFolder = Callable[..., Folder]
 COLUMNS = "id bigint PRIMARY KEY, name text, changed timestamptz"
+
+
+def whole_hour() -> datetime:
+    """The hour that is over, by the clock of the database: it is on this machine."""
+    return datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 class Shop:
@@ -323,24 +329,57 @@ def test_versions(shop: Shop) -> None:
 
 # --- by windows of time --------------------------------------------------------------------------
 
-WINDOW = {"every": "15m", "start": "2026-01-01T12:00:00Z", "max_windows": 4000, "split_at": 20}
-
 
 def test_windows(shop: Shop) -> None:
     """Windows are covered one by one, large ones are halved, and a range can be read again."""
-    shop.fill(0, 99)
-    window = WINDOW | {"every": "1d", "start": "2026-01-01"}
+    hour = whole_hour() - timedelta(hours=2)
+    minutes = ", ".join(f"({n}, 'order', '{hour + n * timedelta(minutes=1)}')" for n in range(70))
+    shop.sql(f"INSERT INTO orders VALUES {minutes}")
+    window = {"every": "1h", "start": hour.isoformat(), "split_at": 40}
     folder = shop.project("upsert", cursor="changed", window=window)
-    assert folder.run().rows.inserted == 100
-    assert ids(folder) == list(range(100))
+    assert folder.run().rows.inserted == 70
+    assert ids(folder) == list(range(70))
     assert next(line.status for line in folder.open().windows("sales")) == "covered"
-    shop.sql("INSERT INTO orders VALUES (500, 'late', '2026-01-01 12:30:30+00')")
+    shop.sql(f"INSERT INTO orders VALUES (500, 'late', '{hour + timedelta(minutes=30)}')")
     assert folder.run().rows.read == 0
-    again = folder.open().backfill("sales", since="2026-01-01T12:30", until="2026-01-01T12:45")
+    since, until = hour + timedelta(minutes=20), hour + timedelta(minutes=40)
+    again = folder.open().backfill("sales", since=since, until=until)
     assert (again.status, again.rows.inserted) == ("succeeded", 1), again.error
     wrong = shop.project("upsert", "wrong", cursor="id", window=window)
     with pytest.raises(CursorUnsuitable, match='by column "id"'):
         wrong.run()
+    shop.sql("UPDATE orders SET changed = '-infinity' WHERE id = 0")
+    with pytest.raises(CursorUnsuitable, match='by column "changed"'):
+        shop.project("upsert", "endless", cursor="changed", window={"every": "1h"}).run()
+
+
+def test_many_rows_of_one_second(shop: Shop) -> None:
+    """A window that cannot be halved any more is read as it is, and its rows keep their times."""
+    second = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=10)
+    second -= timedelta(seconds=int(second.timestamp()) % 4)
+    for number, fraction in ((30, "123456"), (1, "999999")):
+        shop.sql(
+            f"INSERT INTO orders SELECT i + {number} * 100, 'at once', '{second:%F %T}.{fraction}+00' "
+            f"FROM generate_series(1, {number}) i"
+        )
+    window = {"every": "4s", "start": second.isoformat(), "split_at": 20}
+    folder = shop.project("upsert", cursor="changed", window=window)
+    assert folder.run().rows.inserted == 31
+    micros = {row[0].microsecond for row in folder.rows("shop.sales", "changed")}
+    assert micros == {123456, 999999}
+
+
+def test_windows_of_days(shop: Shop) -> None:
+    """A row that knows its day only is read when the day is over, not with its first hours."""
+    today = whole_hour().replace(hour=0)
+    shop.sql("ALTER TABLE orders ALTER changed TYPE date")
+    shop.sql(
+        f"INSERT INTO orders VALUES (1, 'before', '{today - timedelta(days=1):%F}'), (2, 'now', '{today:%F}')"
+    )
+    start = (today - timedelta(hours=12)).isoformat()
+    folder = shop.project("upsert", cursor="changed", window={"every": "6h", "start": start, "split_at": 1})
+    folder.run()
+    assert ids(folder) == [1]
 
 
 # --- faults --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -83,6 +84,59 @@ def test_cursors(make_folder: MakeFolder, orders: MariaDb, cursor: str) -> None:
         )
         assert folder.run().rows.read == 1
     assert folder.run().rows.read == 0
+
+
+@pytest.mark.parametrize("cursor", ["at", "seen"])
+def test_windows(make_folder: MakeFolder, orders: MariaDb, cursor: str) -> None:
+    """By the server's clock, in UTC, whatever its zone is."""
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    moment = f"TIMESTAMP'{hour:%F %T}' + interval seq minute + interval 500000 microsecond"
+    orders.sql(
+        "SET time_zone = '+00:00'; DELETE FROM orders;"
+        f"INSERT INTO orders SELECT seq, 'x', {moment}, {moment}, 1, 1 FROM seq_0_to_69;"
+        "SET GLOBAL time_zone = '-07:00'"
+    )
+    try:
+        window = {"every": "1h", "start": hour.isoformat(), "split_at": 40}
+        folder = project(make_folder, orders, "upsert", cursor=cursor, window=window)
+        folder.change(order_by=cursor)
+        assert folder.run().rows.inserted == 70
+        assert next(line.until - line.since for line in folder.open().windows("sales")) == timedelta(hours=2)
+        rows = {int(row[0]): row[1] for row in folder.rows("shop.sales", "id", cursor)}
+        assert str(rows[69]).startswith(f"{hour + timedelta(minutes=69):%F %T}.5")
+        # Where the records begin, the database is asked.
+        folder = project(make_folder, orders, "upsert", cursor=cursor, window={"every": "1h"})
+        folder.change(order_by=cursor, table="shop.again")
+        assert folder.run().rows.inserted == 70
+    finally:
+        orders.sql("SET GLOBAL time_zone = '+00:00'")
+
+
+def test_windows_of_days(make_folder: MakeFolder, orders: MariaDb) -> None:
+    """A row that knows its day only is read when the day is over."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    orders.sql(
+        "DROP TABLE orders; CREATE TABLE orders (id int, day date); INSERT INTO orders VALUES "
+        f"(1, '{today - timedelta(days=1):%F}'), (2, '{today:%F}')"
+    )
+    window = {"every": "6h", "start": (today - timedelta(hours=12)).isoformat()}
+    folder = project(make_folder, orders, "append", cursor="day", window=window)
+    assert folder.run().rows.inserted == 1
+
+
+def test_many_tables(make_folder: MakeFolder, orders: MariaDb) -> None:
+    """A schema is a database there."""
+    orders.sql("CREATE OR REPLACE TABLE `an.other` (`b` int, `a` int, PRIMARY KEY (`a`, `b`))")
+    orders.sql("INSERT INTO `an.other` VALUES (1, 2); CREATE OR REPLACE VIEW seen AS SELECT * FROM orders")
+    folder = project(make_folder, orders, "append", tables="shop.*", table=None)
+    folder.change(mode="upsert", table="raw.{schema}_{table}")
+    report = folder.open().run_all()
+    assert {result.pipeline: result.rows.inserted for result in report.pipelines} == {
+        "sales.shop.an_other": 1,
+        "sales.shop.orders": 30,
+    }
+    assert folder.open().names() == ["sales.shop.an_other", "sales.shop.orders"]
+    orders.sql("DROP TABLE `an.other`; DROP VIEW seen")
 
 
 def test_a_wrong_password(make_folder: MakeFolder, orders: MariaDb, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from esker.errors import BadRows, SourceRefused
+from esker.errors import BadRows, CursorUnsuitable, SourceRefused
 from esker.events import Event, Reached, Step
 from tests.folder import Folder
 
@@ -133,3 +134,51 @@ def test_a_query(make_folder: MakeFolder) -> None:
     )
     folder.run()
     assert folder.rows("shop.sales", "odd", "n") == [("0", 1), ("1", 2)]
+
+
+def test_windows(make_folder: MakeFolder) -> None:
+    """Times are texts or numbers, with zones or without; a day without a time is read when it is over."""
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    yesterday, today = hour - timedelta(days=1), datetime.now(UTC)
+    seconds = int(hour.timestamp())
+    at = {
+        1: f"'{hour:%F %T}'",
+        2: f"'{hour:%FT%T}.999Z'",
+        3: f"'{hour + timedelta(hours=5):%FT%T}+05:00'",
+        4: str(seconds + 3600),
+        5: f"{seconds + 3600}.5",
+        6: f"'{yesterday:%F}'",
+        7: f"'{today:%F}'",
+        8: f"'{hour - timedelta(seconds=1):%F %T}'",
+    }
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, at)",
+        f"INSERT INTO orders VALUES {', '.join(f'({id}, {value})' for id, value in at.items())}",
+        mode="append",
+        source={"cursor": "at", "window": {"every": "1h", "start": hour.isoformat(), "split_at": 2}},
+    )
+    assert folder.run().rows.read == 5
+    assert folder.rows("shop.sales", "id")[0] == (1,)
+    folder.change(table="shop.others")
+    source = folder.document["pipelines"]["sales"]["source"]
+    folder.change(source=source | {"window": {"every": "12h"}})
+    folder.run()
+    assert 6 in [row[0] for row in folder.rows("shop.others", "id")]
+    assert 7 not in [row[0] for row in folder.rows("shop.others", "id")]
+
+
+@pytest.mark.parametrize(
+    "value", ["'yesterday'", "'2026'", "'2026-13-01'", "1", "2460000.5", "1767268800000"]
+)
+def test_what_is_no_time(make_folder: MakeFolder, value: str) -> None:
+    """Such a row would lie in no window, and nobody would miss it."""
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER, at)",
+        f"INSERT INTO orders VALUES (1, '2026-01-01'), (2, {value})",
+        source={"cursor": "at", "window": {"every": "1d", "start": "2026-01-01"}},
+    )
+    with pytest.raises(CursorUnsuitable) as caught:
+        folder.run()
+    assert caught.value.reason.endswith("Rows that have one: 1.")

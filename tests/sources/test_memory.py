@@ -9,11 +9,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.folder import Folder
+from tests.folder import SPARK, Folder
 from tests.needs import missing
+from tests.servers.postgres import Database
+from tests.sources import oai_server, rest_server
 from tests.sources.oai_server import Feed, Record, moment, serving
 
 pytestmark = [pytest.mark.spark, pytest.mark.process]
@@ -77,4 +80,72 @@ def much():
     )
     found = measured(folder)
     assert found["inserted"] == 1_050_000
+    assert found["peak"] < MOST
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(50_000, marks=pytest.mark.soak)])
+def test_an_api_with_many_pages(make_folder: Callable[..., Folder], count: int) -> None:
+    """30 kB a record: pages go to the disk as they come, several at a time."""
+    size, text = 100, "x" * 30_000
+
+    def page(handler: Any) -> None:
+        first = int(parse_qs(urlsplit(handler.path).query)["offset"][0])
+        records = ", ".join(f'{{"id": {n}, "text": "{text}"}}' for n in range(first, first + size))
+        oai_server.send(handler, 200, f'{{"total": {count}, "items": [{records}]}}'.encode())
+
+    with rest_server.serving(rest_server.Api(always=[(lambda asked: True, page)])) as api:
+        source = {
+            "type": "http",
+            "url": api.url,
+            "path": "/offset",
+            "data_selector": "items",
+            "paginator": {"type": "offset", "limit": size, "total_path": "total"},
+            "parallel": 4,
+        }
+        folder = make_folder(pipelines={"sales": {"source": source, "table": "shop.sales"}})
+        found = measured(folder)
+    assert found["inserted"] == count
+    assert found["peak"] < MOST
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("count", "width", "source"),
+    [
+        (20_000, 32_000, {}),
+        pytest.param(60_000, 32_000, {}, marks=pytest.mark.soak),
+        # All of them in one second, which cannot be halved.
+        pytest.param(300_000, 2_000, {"window": {"every": "1d"}, "cursor": "at"}, marks=pytest.mark.soak),
+    ],
+)
+def test_a_table_that_does_not_fit(
+    make_folder: Callable[..., Folder],
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+    width: int,
+    source: dict[str, Any],
+) -> None:
+    """It is read by one query: neither Java's heap nor this process could hold its rows."""
+    monkeypatch.setenv("SHOP_PASSWORD", database.password)
+    with database.connect() as connection:
+        connection.execute(
+            "CREATE TABLE orders AS SELECT i AS id, date_trunc('day', now()) - interval '2 days' AS at, "
+            f"repeat(md5(i::text), {width // 32}) AS name FROM generate_series(1, {count}) i".encode()
+        )
+    declared = {
+        "type": "jdbc",
+        "url": f"jdbc:postgresql://{database.address}",
+        "user": database.user,
+        "password": "${SHOP_PASSWORD}",
+        "table": "orders",
+        "fetch_size": 100,
+        **source,
+    }
+    folder = make_folder(
+        spark=SPARK | {"driver_memory": "512m"},
+        pipelines={"sales": {"source": declared, "table": "shop.sales"}},
+    )
+    found = measured(folder)
+    assert found["inserted"] == count
     assert found["peak"] < MOST

@@ -19,9 +19,9 @@ def check(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOpt
                 "status": "succeeded",
                 "project": found.project,
                 "environment": found.environment,
-                "pipelines": list(found.pipelines),
+                "pipelines": [*found.pipelines, *found.families],
             }
         )
         return
-    count = len(found.pipelines)
+    count = len(found.pipelines) + len(found.families)
     say(f"{found.project}: {count} pipeline{'' if count == 1 else 's'}, no problems")

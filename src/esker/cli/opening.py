@@ -21,7 +21,7 @@ def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] 
     """
     project = load_project(folder or Path(), env)
     for name in pipelines:
-        project.pipeline(name)
+        project.check_name(name)
     check_spark()
     # Py4J tells broken connections to the root logger, which prints them unless somebody listens. What
     # matters of them reaches people as an error of ours.

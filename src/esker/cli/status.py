@@ -41,6 +41,8 @@ def status(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOp
     for line in lines:
         if line.hold is not None:
             say(f"{line.pipeline}: held: {line.hold.message}; esker approve or esker reject {line.pipeline}")
+        elif line.is_gone:
+            say(f"{line.pipeline}: its table is no longer in the database; {line.table} stays as it is")
         elif line.last_run and line.last_run.error:
             error = line.last_run.error
             say(f"{line.pipeline}: {error['code']} {error['message']}")

@@ -278,7 +278,9 @@ def needed_jars(project: Project) -> list[str]:
     """Return the names of the jars that a project's catalogs and sources need, Iceberg's first."""
     bindings = (bind(catalog, project) for catalog in project.catalogs().values())
     of_catalogs = [jar for binding in bindings for jar in binding.jars]
-    of_sources = [jar for pipeline in project.pipelines.values() for jar in pipeline.source.jars]
+    sources = [pipeline.source for pipeline in project.pipelines.values()]
+    sources += [family.base.source for family in project.families.values()]
+    of_sources = [jar for source in sources for jar in source.jars]
     return ["iceberg", *dict.fromkeys((*of_catalogs, *of_sources))]
 
 

@@ -76,6 +76,16 @@ windows = sa.Table(
     sa.Column("error", sa.Text, nullable=False),
     sa.Column("tried_at", sa.String(32), nullable=False),
 )
+found_tables = sa.Table(
+    "esker_found_tables",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("family", sa.String(63), primary_key=True),
+    sa.Column("schema", sa.String(255), primary_key=True),
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("is_gone", sa.Boolean, nullable=False),
+)
 
 
 class State:

@@ -41,7 +41,8 @@ Commit = Callable[[Attempt, Mapping[str, str]], tuple[SnapshotId, int]]
 
 def staging_branch(pipeline: str) -> str:
     """Return the branch on which batches of a pipeline are looked at before they are published."""
-    return f"esker_staged_{pipeline}"
+    # A dot would make two names of it in SQL.
+    return f"esker_staged_{pipeline.replace('.', '__')}"
 
 
 @dataclass(frozen=True)

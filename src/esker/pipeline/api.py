@@ -24,8 +24,10 @@ from esker.pipeline.adoption import Adoption, apply_adoption, plan_adoption
 from esker.pipeline.approval import approve, reject
 from esker.pipeline.backfill import backfill
 from esker.pipeline.changes import Changes, read_changes
+from esker.pipeline.discovery import discover, gather
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
+from esker.pipeline.families import recall, recall_all
 from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
@@ -77,7 +79,7 @@ class OpenProject:
 
     def run(self, pipeline: str, listen: Listener = silent) -> RunResult:
         """Load what is new in a pipeline's source. Raises the error of a run that failed."""
-        self.project.pipeline(pipeline)
+        self._find(pipeline)
         result = run_pipeline(self.project, self._start, self.state, pipeline, listen)
         if result.error is not None:
             raise result.error
@@ -96,7 +98,7 @@ class OpenProject:
         The pipeline's position stays where it is. Raises the error of a run that failed. Rows that were
         held are loaded when they are handed over again with that error as `approved`.
         """
-        self.project.pipeline(pipeline)
+        self._recall(pipeline)
         source = through_transform(self.engine, pipeline, HandedOver.of(self.engine, data))
         figures = {each.guard: each.rows for each in approved.tripped} if approved else {}
         with closing(source):
@@ -128,15 +130,18 @@ class OpenProject:
                 "Either a range, ids or the whole must be named.",
                 "Write --from and --to, --ids, or --full.",
             )
+        self._find(pipeline)
         span = Span(_moment(pipeline, since), _moment(pipeline, until), tuple(dict.fromkeys(ids)))
         return backfill(self.project, self._start, self.state, pipeline, span, listen)
 
     def approve(self, pipeline: str, listen: Listener = silent) -> RunResult:
         """Let a held batch happen, as it was shown. Errors are in the result; raises NoHold."""
+        self._recall(pipeline)
         return approve(self.project, self._start, self.state, pipeline, listen)
 
     def reject(self, pipeline: str) -> Hold:
         """Leave a held batch out and go on behind it. Raises NoHold or PipelineBusy."""
+        self._recall(pipeline)
         return reject(self.project, self._start, self.state, pipeline)
 
     def quarantined(self, pipelines: Sequence[str] = ()) -> list[Waiting]:
@@ -147,6 +152,7 @@ class OpenProject:
         self, pipeline: str, choice: Choice | None = None, *, limit: int = 20
     ) -> list[Mapping[str, Any]]:
         """Return rows of a pipeline that wait in quarantine, newest first."""
+        self._recall(pipeline)
         return show_waiting(self.engine, pipeline, choice or Choice(), limit)
 
     def quality(
@@ -164,10 +170,12 @@ class OpenProject:
 
         Errors are in the result; raises ReplayUnsuitable and NotInQuarantine.
         """
+        self._recall(pipeline)
         return replay(self.project, self._start, self.state, pipeline, choice or Choice(), listen)
 
     def discard(self, pipeline: str, choice: Choice | None = None) -> int:
         """Leave rows in quarantine for good; return how many. Raises NotInQuarantine or PipelineBusy."""
+        self._recall(pipeline)
         return discard(self.project, self._start, self.state, pipeline, choice or Choice())
 
     def run_all(
@@ -175,20 +183,42 @@ class OpenProject:
     ) -> RunReport:
         """Run pipelines, or all; errors are in the report. With `only_due`, those that are due.
 
-        One that reads the table of another runs behind it.
+        One that reads the table of another runs behind it. A family runs a pipeline for each table that its
+        database has now.
         """
-        names = in_order(self.project, self.names(pipelines))
+        wanted = self._chosen(pipelines)
         if only_due:
-            due = due_pipelines(self.project, self.state, self.state.now())
-            names = [name for name in names if name in due]
-        return run_pipelines(self.project, self._start, self.state, names, listen)
+            self._recall_all()
+            wanted = self._due(wanted)
+        gathered = gather(self.project, self._start, self.state, wanted)
+        names = in_order(self.project, self._due(gathered.names) if only_due else gathered.names)
+        done = run_pipelines(self.project, self._start, self.state, names, listen)
+        return RunReport([*gathered.results, *done.pipelines])
+
+    def _due(self, names: Sequence[str]) -> list[str]:
+        due = due_pipelines(self.project, self.state, self.state.now())
+        return [name for name in names if name in due]
 
     def plan(self, pipelines: Sequence[str] = ()) -> list[PipelinePlan]:
         """Return what runs would do, and how contract, table and source differ. Nothing is changed.
 
         Differences that keep a run from beginning leave their error in the plan.
         """
-        return [self._planned(name) for name in self.names(pipelines)]
+        return [plan for name in self._chosen(pipelines) for plan in self._plans(name)]
+
+    def _plans(self, name: str) -> list[PipelinePlan]:
+        family = self.project.family_of(name)
+        if family is None:
+            return [self._planned(name)]
+        found = discover(self.project, self._start, self.state, family).of(name)
+        catalog, mode = self.project.catalog_name(family.base.catalog), family.base.mode
+        unsuitable = [
+            PipelinePlan(
+                each.pipeline, TableId(catalog, each.target), mode, (), (), (), (), None, error=each.error
+            )
+            for each in found.unsuited
+        ]
+        return [*(self._planned(each) for each in found.names), *unsuitable]
 
     def _planned(self, name: str) -> PipelinePlan:
         with closing(open_reader(self.engine, name)) as source:
@@ -202,7 +232,7 @@ class OpenProject:
 
     def peek(self, pipeline: str, limit: int = 10) -> Peeked:
         """Return some rows of a pipeline's source; nothing is loaded."""
-        self.project.pipeline(pipeline)
+        self._find(pipeline)
         return peek(self.engine, pipeline, limit)
 
     def read(self, pipeline: str, limit: int | None = None) -> pa.Table:
@@ -210,11 +240,12 @@ class OpenProject:
 
         Raises BadRows for records that cannot be read, and PartsMissing when some could not be had.
         """
-        self.project.pipeline(pipeline)
+        self._find(pipeline)
         return read_source(self.engine, pipeline, limit)
 
     def infer_contract(self, pipeline: str, file: str | None = None, *, overwrite: bool = False) -> Inferred:
         """Look at a pipeline's source and write a contract for it. Raises ContractExists or NoColumns."""
+        self._find(pipeline)
         return infer_contract(self.engine, pipeline, file, overwrite=overwrite)
 
     def windows(self, pipeline: str) -> list[WindowLine]:
@@ -222,6 +253,7 @@ class OpenProject:
 
         Raises NoWindows for a source that is not read by time.
         """
+        self._recall(pipeline)
         return list_windows(self.engine, self.state, pipeline)
 
     def metadata(self, table: str) -> TableMetadata:
@@ -252,6 +284,10 @@ class OpenProject:
 
     def sql_answers(self, text: str, listen: Listener = silent) -> Iterator[Answer]:
         """Run SQL statements, each when its answer is asked for; one that fails ends them."""
+        for family in self.project.families.values():
+            # Without them, their tables could be written to past their ledgers.
+            if not recall(self.project, self.state, family):
+                discover(self.project, self._start, self.state, family)
         return Session(self.engine, self.state, listen).answers(text)
 
     def adopt(self, table: str, *, files: str | None = None) -> Adoption:
@@ -281,13 +317,51 @@ class OpenProject:
         return examine(self.project)
 
     def names(self, pipelines: Sequence[str] = ()) -> list[str]:
-        """Return the named pipelines, or all, or raise UnknownPipeline."""
+        """Return the named pipelines, or all, or raise UnknownPipeline.
+
+        Of families these are the pipelines of tables that were found before: no database is asked.
+        """
+        self._recall_all()
+        found: list[str] = []
+        for name in self._chosen(pipelines):
+            if name in self.project.families:
+                found += [each for each in self.project.pipelines if each.startswith(f"{name}.")]
+            else:
+                self.project.pipeline(name)
+                found.append(name)
+        return found
+
+    def _chosen(self, pipelines: Sequence[str]) -> list[str]:
+        """Return what is named, or all that is declared: pipelines, families, and pipelines of these."""
         for name in pipelines:
-            self.project.pipeline(name)
-        return list(pipelines) or list(self.project.pipelines)
+            self.project.check_name(name)
+        declared = [name for name in self.project.pipelines if self.project.family_of(name) is None]
+        return list(pipelines) or [*declared, *self.project.families]
+
+    def _recall_all(self) -> None:
+        if self.project.families:  # else there may be no state database, and nobody needs one
+            recall_all(self.project, self.state)
+
+    def _find(self, name: str) -> None:
+        """Make sure of a pipeline whose source is going to be read; a family's database is asked for it."""
+        family = self.project.family_of(name)
+        if family is not None and name == family.name:
+            recall(self.project, self.state, family)
+        elif family is not None:
+            for each in discover(self.project, self._start, self.state, family).of(name).unsuited:
+                raise each.error
+        self.project.pipeline(name)
+
+    def _recall(self, name: str) -> None:
+        """Make sure of a pipeline; a family's database is asked when nothing is known of its tables."""
+        family = self.project.family_of(name)
+        if family is not None and not recall(self.project, self.state, family) and name != family.name:
+            discover(self.project, self._start, self.state, family)
+        self.project.pipeline(name)
 
     def table_id(self, table: str) -> TableId:
         """Return a table by name: a pipeline's, or one whose first part names the catalog."""
+        self._recall_all()
         return named_table(self.project, table)
 
 

@@ -15,7 +15,6 @@ from esker.engine.session import Engine
 from esker.errors import (
     BackfillUnsuitable,
     ColumnsFrozen,
-    ContractError,
     EskerError,
     NoColumns,
     ReservedName,
@@ -65,8 +64,8 @@ class PipelinePlan:
     """Why parts of the source could not be had; the slices leave them out."""
     has_more: bool = False
     """There is more beyond the slices."""
-    error: ContractError | None = None
-    """What keeps the run from beginning, where that is one of these differences."""
+    error: EskerError | None = None
+    """What keeps the run from beginning, where that is one of these differences, or the declaration."""
 
     @property
     def is_empty(self) -> bool:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from esker.ledger.found_tables import remembered_tables
 from esker.ledger.holds import Hold, find_hold
 from esker.ledger.runs import RunRecord, last_success, latest_runs
 from esker.ledger.state import State
-from esker.pipeline.due import is_due
+from esker.pipeline.due import due_pipelines, gone_pipelines
+from esker.pipeline.families import recall_all
 from esker.project import Project
 
 
@@ -24,6 +26,8 @@ class PipelineStatus:
     is_due: bool
     hold: Hold | None = None
     """What waits for a person."""
+    is_gone: bool = False
+    """Its table was no longer in the database when that was asked last."""
 
     @property
     def status(self) -> str:
@@ -36,6 +40,7 @@ class PipelineStatus:
             "table": self.table,
             "status": self.status,
             "due": self.is_due,
+            "gone": self.is_gone,
             "hold": None if self.hold is None else self.hold.as_json(),
             "last_run": None
             if last is None
@@ -57,19 +62,24 @@ class PipelineStatus:
 
 
 def project_status(project: Project, state: State, now: datetime) -> list[PipelineStatus]:
-    """Return every pipeline's status."""
-    found = []
-    for name, pipeline in project.pipelines.items():
-        last = next(iter(latest_runs(state, project.state_key, name)), None)
-        good = last_success(state, project.state_key, name)
-        found.append(
-            PipelineStatus(
-                pipeline=name,
-                table=pipeline.table,
-                last_run=last,
-                last_success=good,
-                is_due=is_due(pipeline, good.started_at if good else None, now),
-                hold=find_hold(state, project.state_key, name),
-            )
+    """Return every pipeline's status. Of a family: how asking for its tables went, and those found before."""
+    recall_all(project, state)
+    due, gone = due_pipelines(project, state, now), gone_pipelines(project, state)
+    tables = {name: pipeline.table for name, pipeline in project.pipelines.items() if "." not in name}
+    for name, family in project.families.items():
+        found = remembered_tables(state, project.state_key, name)
+        # Also those that cannot be loaded.
+        tables[name] = family.template
+        tables |= {family.name_of(table): family.target_of(table) for table in found}
+    return [
+        PipelineStatus(
+            pipeline=name,
+            table=tables[name],
+            last_run=next(iter(latest_runs(state, project.state_key, name)), None),
+            last_success=last_success(state, project.state_key, name),
+            is_due=name in due,
+            hold=find_hold(state, project.state_key, name),
+            is_gone=name in gone,
         )
-    return found
+        for name in tables
+    ]

@@ -10,6 +10,8 @@ from esker.errors import InvalidProject, Problem, ProjectNotFound, UnknownEnviro
 from esker.project.contract.lay import lay_contracts
 from esker.project.document import Document, read_document
 from esker.project.explain import explain
+from esker.project.families import find_families, with_stand_ins
+from esker.project.pipelines import Pipeline
 from esker.project.project import Project
 from esker.project.secrets import MissingVariables, environment, resolve
 from esker.project.transform import lay_transforms
@@ -30,19 +32,25 @@ def load_project(folder: Path | str = ".", env: str | None = None) -> Project:
     problems = _choose(document, env) if env is not None else []
     _apply_defaults(document)
     problems += _resolve_variables(document, root)
+    families, mistakes = find_families(document, root)
+    problems += mistakes
     contracts, mistakes = lay_contracts(document, root)
     problems += mistakes
     problems += lay_transforms(document, root)
+    bases: dict[str, Pipeline] = {}
     try:
         project = Project.model_validate(document.data)
+        bases = {name: project.pipelines.pop(name) for name in families}
     except ValidationError as error:
         problems += _without_unset(explain(error, document, Project), problems)
+    families, mistakes = with_stand_ins(families, bases)
+    problems += _without_known(_without_unset(mistakes, problems), problems)
     if problems:
         order = sorted(
             problems, key=lambda problem: (problem.file or "", problem.line or 0, problem.column or 0)
         )
         raise InvalidProject(order)
-    return project.placed(root, env, contracts)
+    return project.placed(root, env, contracts, families)
 
 
 def _choose(document: Document, env: str) -> list[Problem]:
@@ -93,3 +101,9 @@ def _without_unset(problems: list[Problem], unset: list[Problem]) -> list[Proble
     """Leave out what follows only from an unset variable."""
     places = {(problem.line, problem.column) for problem in unset}
     return [problem for problem in problems if (problem.line, problem.column) not in places]
+
+
+def _without_known(problems: list[Problem], known: list[Problem]) -> list[Problem]:
+    """Leave out what has been found: what a family says of all tables, it says of each."""
+    seen = {(problem.line, problem.column, problem.message) for problem in known}
+    return [problem for problem in problems if (problem.line, problem.column, problem.message) not in seen]

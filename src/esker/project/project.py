@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from esker.errors import UnknownPipeline
+from esker.errors import ManyPipelines, UnknownPipeline
 from esker.project.catalogs import Catalog, JdbcCatalog, RestCatalog, SqliteCatalog
 from esker.project.contract.model import Contract
 from esker.project.declaration import Declaration, MistakeAt, Name
+from esker.project.families import Family, Member
 from esker.project.pipelines import Pipeline
 from esker.project.settings import SparkSettings, StateSettings
 from esker.project.sources import FilesSource
@@ -63,7 +64,8 @@ class Project(Declaration):
 
     _folder: Path = PrivateAttr(default=Path())
     _environment: str | None = PrivateAttr(default=None)
-    _contracts: Mapping[str, Contract] = PrivateAttr(default_factory=dict)
+    _contracts: dict[str, Contract] = PrivateAttr(default_factory=dict)
+    _families: Mapping[str, Family] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _catalogs_exist(self) -> Project:
@@ -144,13 +146,37 @@ class Project(Declaration):
         return f"{self.project}@{self._environment}" if self._environment else self.project
 
     def placed(
-        self, folder: Path, environment: str | None, contracts: Mapping[str, Contract] | None = None
+        self,
+        folder: Path,
+        environment: str | None,
+        contracts: Mapping[str, Contract] | None = None,
+        families: Mapping[str, Family] | None = None,
     ) -> Project:
         """Return this project, standing in a folder, with the contracts of its pipelines."""
         self._folder = folder
         self._environment = environment
-        self._contracts = contracts or {}
+        self._contracts = dict(contracts or {})
+        self._families = families or {}
         return self
+
+    @property
+    def families(self) -> Mapping[str, Family]:
+        """Entries that stand for many pipelines. These are in `pipelines` once they are known."""
+        return self._families
+
+    def family_of(self, name: str) -> Family | None:
+        """Return the family that a name belongs to: its own, or that of one of its pipelines."""
+        return self._families.get(name.partition(".")[0])
+
+    def join(self, family: Family, members: Iterable[Member]) -> None:
+        """Have exactly these pipelines of a family."""
+        for name in [name for name in self.pipelines if name.startswith(f"{family.name}.")]:
+            del self.pipelines[name]
+            self._contracts.pop(name, None)
+        for member in members:
+            self.pipelines[member.name] = member.pipeline
+            if member.contract is not None:
+                self._contracts[member.name] = member.contract
 
     def contract(self, pipeline: str) -> Contract | None:
         """Return the contract of a pipeline, if it has one."""
@@ -186,10 +212,21 @@ class Project(Declaration):
 
     def pipeline(self, name: str) -> Pipeline:
         """Return a pipeline by name, or raise UnknownPipeline with the nearest name."""
+        if name in self._families:
+            raise ManyPipelines(name, [each for each in self.pipelines if each.startswith(f"{name}.")])
         try:
             return self.pipelines[name]
         except KeyError:
-            raise UnknownPipeline(name, list(self.pipelines), closest(name, self.pipelines)) from None
+            raise self._unknown(name) from None
+
+    def check_name(self, name: str) -> None:
+        """Raise UnknownPipeline for what is neither a pipeline, nor a family, nor may be one of its own."""
+        if name not in self.pipelines and self.family_of(name) is None:
+            raise self._unknown(name)
+
+    def _unknown(self, name: str) -> UnknownPipeline:
+        known = [*self.pipelines, *self._families]
+        return UnknownPipeline(name, known, closest(name, known))
 
     def path(self, text: str) -> Path:
         """Return a path of the project file as an absolute one."""

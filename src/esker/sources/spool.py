@@ -18,6 +18,7 @@ from esker.engine.compat import from_arrow
 from esker.engine.session import Engine
 
 _GROUP = 50_000
+_PIECE_BYTES = 32_000_000
 _DIGEST_BYTES = 16
 
 _Rows = TypeVar("_Rows")
@@ -74,7 +75,8 @@ class ArrowSpool(Spool[pa.Table]):
     def pieces(self) -> Iterator[pa.Table]:
         self.finish()
         with pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(_GROUP):
+            at_a_time = max(1, min(_GROUP, _PIECE_BYTES * self.rows // max(self.bytes, 1)))
+            for batch in file.iter_batches(at_a_time):
                 yield pa.Table.from_batches([batch], self.schema)
 
     def table(self) -> pa.Table:

@@ -79,6 +79,7 @@ class Client:
     ) -> None:
         self._retries = retries
         self._pace = _Pace(per_second)
+        self._told: tuple[datetime, float] | None = None
         self._http = httpx2.Client(
             timeout=timeout.total_seconds(),
             auth=auth,
@@ -118,11 +119,23 @@ class Client:
         # Without parameters, those that a link holds stay as they are.
         answer = self._http.get(url, params=dict(query) or None)
         if answer.status_code in PASSING:
-            wanted = _retry_after(answer.headers.get("Retry-After"), datetime.now(UTC))
+            wanted = _retry_after(answer)
             if wanted is not None and wanted <= _LONGEST_WAIT:
                 self._pace.rest(wanted)
         answer.raise_for_status()
+        if (moment := _date(answer)) is not None:
+            self._told = moment, time.monotonic()
         return answer
+
+    def clock(self) -> datetime | None:
+        """Return the time by the server's clock, going on from its last answer; None before there is one.
+
+        This machine's own may jump meanwhile.
+        """
+        if self._told is None:
+            return None
+        moment, at = self._told
+        return moment + timedelta(seconds=time.monotonic() - at)
 
     def close(self) -> None:
         self._http.close()
@@ -166,14 +179,26 @@ def _wait(error: Exception) -> bool | timedelta:
         return True
     if not isinstance(error, httpx2.HTTPStatusError) or error.response.status_code not in PASSING:
         return False
-    wanted = _retry_after(error.response.headers.get("Retry-After"), datetime.now(UTC))
+    wanted = _retry_after(error.response)
     if wanted is None:
         return True
     return wanted if wanted <= _LONGEST_WAIT else False
 
 
-def _retry_after(text: str | None, now: datetime) -> timedelta | None:
+def _date(answer: httpx2.Response) -> datetime | None:
+    """Return when an answer was made; one that a cache has kept is as old as that says."""
+    try:
+        made: Any = parsedate_to_datetime(answer.headers["Date"])
+        age = timedelta(seconds=int(answer.headers.get("Age", 0)))
+    except (KeyError, ValueError, OverflowError):
+        return None
+    return made + age if made.tzinfo else None
+
+
+def _retry_after(answer: httpx2.Response) -> timedelta | None:
     """Read seconds, or a date."""
+    text = answer.headers.get("Retry-After")
+    now = _date(answer) or datetime.now(UTC)
     if text is None:
         return None
     try:

@@ -6,10 +6,11 @@ run finds and tries again. Nothing is written before all rows of a step are here
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -54,6 +55,8 @@ class TimedSource(ABC):
 
     schema: pa.Schema
     """The columns of its rows."""
+    learns_clock = False
+    """Its clock is known once it has answered. Until then `now` is this machine's."""
 
     @abstractmethod
     def now(self) -> datetime:
@@ -67,6 +70,10 @@ class TimedSource(ABC):
     def pages(self, window: Window) -> Iterator[Any]:
         """Yield the rows of a window, page by page, as its spool takes them. Raises SourceUnavailable or
         SourceRefused; Restart when it must begin again."""
+
+    def exceeds(self, window: Window, rows: int) -> bool:
+        """Tell that a window has more rows, where that can be known before they are read."""
+        return False
 
     def spool(self) -> Spool[Any]:
         """Return where its rows are kept on their way."""
@@ -160,6 +167,8 @@ class WindowedReader(Reader):
         tried = in_vain = 0
         is_over = False
         for window in step.windows:
+            if window.end > self._latest():
+                break  # by the source's clock, which it has told meanwhile
             tried += 1
             parts, failure = self._read(window, spool)
             covered += parts
@@ -193,7 +202,7 @@ class WindowedReader(Reader):
             fetched = self.fetch([piece])
             if fetched.failures:
                 raise fetched.failures[0]
-            if fetched.slices[0].content.spool.rows:
+            if fetched.slices and fetched.slices[0].content.spool.rows:
                 return fetched.slices[0]
         return None
 
@@ -274,8 +283,14 @@ class WindowedReader(Reader):
             self._now = min(self._source.now(), datetime.now(UTC))
         return self._now
 
+    def _learn_clock(self, asked: float) -> None:
+        """Take the source's clock as it was when the source was asked, unless this machine's is behind."""
+        then = self._source.now() - timedelta(seconds=time.monotonic() - asked)
+        self._now = min(self._clock(), then)
+
     def _read(self, window: Window, spool: Spool[Any]) -> tuple[list[Window], WindowFailed | None]:
         """Bring a window's rows here; return which parts of it are, and why the rest is not."""
+        asked = time.monotonic()
         try:
             found = self._rows(window)
         except SourceError as error:
@@ -284,6 +299,13 @@ class WindowedReader(Reader):
             self._failed[window] = f"{error.message}: {error.reason}"
             return [], WindowFailed(str(window), self._failed[window])
         self._has_read = True
+        if self._source.learns_clock:
+            self._learn_clock(asked)
+            if window.end > self._latest():
+                # What is read of it counts for nothing: more may come.
+                if found is not None:
+                    found.close()
+                return [], None
         if found is None:
             halves = window.halves(self._source.granule)
             assert halves is not None
@@ -313,6 +335,8 @@ class WindowedReader(Reader):
         """Return a window's rows; None when they are too many and it can be halved."""
         asked = Window(window.start - int(self._settings.overlap.total_seconds()), window.end)
         can_halve = window.halves(self._source.granule) is not None
+        if can_halve and self._source.exceeds(asked, self._settings.split_at):
+            return None
         for _ in range(_RESTARTS):
             spool = self._source.spool()
             try:

@@ -197,6 +197,28 @@ def test_a_window_in_which_the_api_is_down(make_folder: MakeFolder, api: Api) ->
     assert folder.run().rows.read == 0
 
 
+def test_clocks(make_folder: MakeFolder, api: Api) -> None:
+    """No window counts as read before it is over by the API's clock, however far this machine's is ahead."""
+    ahead = timedelta(days=3)
+    api.clock = lambda: datetime.now(UTC) - ahead
+    api.records = [{"id": number, "changed": day(5 - number)} for number in range(2)]
+    folder = by_windows(make_folder, api)
+    assert [row["id"] for row in folder.open().peek("sales").rows] == ["1"]
+    assert folder.run().rows.inserted == 2
+    assert folder.open().windows("sales")[0].until == TODAY - ahead
+    asked = len(api.asked)
+    assert folder.run().rows.read == 0
+    assert len(api.asked) == asked + 1  # the first that may be over
+    # Those that this machine's clock took for past, by then.
+    api.records += [{"id": number, "changed": day(5 - number)} for number in range(2, 5)]
+    api.clock = lambda: datetime.now(UTC)
+    assert folder.run().rows.inserted == 3
+    # One that is fast does not count: this machine's clock is behind it.
+    api.clock = lambda: datetime.now(UTC) + timedelta(days=400)
+    assert folder.run().rows.read == 0
+    assert folder.open().windows("sales")[0].until == TODAY
+
+
 def test_windows_without_records_and_too_large_ones(make_folder: MakeFolder, api: Api) -> None:
     """Nothing is there for days, then far too much in one: it is halved."""
     folder = by_windows(make_folder, api, window={"split_at": 5})

@@ -31,6 +31,29 @@ def _units_or_duration(value: Any) -> Any:
     return value if isinstance(value, int) and not isinstance(value, bool) else parse_duration(value)
 
 
+def written(*parts: str) -> str:
+    """Return a table's name, as `table:` has it: parts with a dot in them stand in quotes."""
+    return ".".join(_in_quotes(part) if "." in part or part[:1] == '"' else part for part in parts)
+
+
+def name_parts(table: str) -> list[str]:
+    """Return the parts of a table's name: what stands in quotes is one, also with dots in it."""
+    parts, rest, dot = [], table, "."
+    while dot:
+        if found := re.match(r'"((?:[^"]|"")+)"(\.|$)', rest):
+            parts.append(found[1].replace('""', '"'))
+        else:
+            found = re.match(r"([^.]*)(\.|$)", rest)
+            assert found is not None
+            parts.append(found[1])
+        dot, rest = found[2], rest[found.end() :]
+    return parts
+
+
+def _in_quotes(part: str) -> str:
+    return '"' + part.replace('"', '""') + '"'
+
+
 Lag = Annotated[
     timedelta | Annotated[int, Field(ge=1)],
     BeforeValidator(_units_or_duration),
@@ -64,7 +87,9 @@ class JdbcSource(SourceDeclaration):
     user: str | None = Field(None, description="User of the database.")
     password: Secret | None = None
     table: str | None = Field(
-        None, min_length=1, description="The table, as the database writes it: `orders` or `shop.orders`."
+        None,
+        min_length=1,
+        description='The table, as the database writes it: `orders`, `shop.orders`, or `shop."odd.name"`.',
     )
     query: str | None = Field(
         None, min_length=1, description="A SELECT of the database, in place of a table."
@@ -94,7 +119,7 @@ class JdbcSource(SourceDeclaration):
         None, description="How a large table is cut. With `cursor`, it is only cut when this is declared."
     )
     window: WindowSettings | None = Field(
-        None, description="Ask by windows of time. The cursor must be a time (PostgreSQL)."
+        None, description="Ask by windows of time. The cursor must be a time."
     )
     connections: int = Field(4, ge=1, description="Most queries at once, and chunks in one batch.")
     fetch_size: int = Field(10_000, ge=1, description="Rows that the database sends at a time.")
@@ -181,6 +206,4 @@ class JdbcSource(SourceDeclaration):
                 raise MistakeAt((key,), f"with window:, {key}: has no meaning; see overlap: and lag: there")
         if self.nulls == "include":
             raise MistakeAt(("nulls",), "rows without a time are in no window; write error or skip")
-        if self.kind != "postgresql":
-            raise MistakeAt(("window",), "only PostgreSQL is read by windows so far; read by cursor: alone")
         return self

@@ -42,8 +42,10 @@ class Api(TimedSource):
             may_leave=False,
         )
 
+    learns_clock = True
+
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        return self._client.clock() or datetime.now(UTC)
 
     def earliest(self) -> datetime | None:
         return None

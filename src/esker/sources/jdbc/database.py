@@ -14,6 +14,7 @@ from esker.engine.jdbc import Address, Connection, DatabaseColumn, connect, jdbc
 from esker.engine.session import Engine
 from esker.errors import CursorUnsuitable, SourceRefused
 from esker.project.sources import JdbcSource
+from esker.project.sources.jdbc import name_parts
 from esker.sources.jdbc.dialect import Dialect, dialect_of
 
 _ROWS = "esker_rows"
@@ -30,24 +31,27 @@ class Bounds:
 
 
 class Relation:
-    """A table or query, as one connection sees it. In PostgreSQL that is one state of the database."""
+    """A table or query, as one connection sees it. In PostgreSQL that is one state of the database.
 
-    def __init__(self, engine: Engine, source: JdbcSource) -> None:
+    With `is_moving`, each query sees what is there when it begins, and nothing is held between them.
+    """
+
+    def __init__(self, engine: Engine, source: JdbcSource, *, is_moving: bool = False) -> None:
         self._engine, self._source = engine, source
         self.dialect: Dialect = dialect_of(source.kind)
+        self._holds_snapshot = self.dialect.has_snapshots and not is_moving
         self._connection: Connection | None = None
         self._holder: Connection | None = None
         self._snapshot: str | None = None
 
     @cached_property
     def address(self) -> Address:
-        path = self._source.url.removeprefix("jdbc:sqlite:")
-        return Address.of(self._source, str(Path(self._engine.project.path(path))))
+        return address_of(self._engine, self._source)
 
     @property
     def connection(self) -> Connection:
         if self._connection is None:
-            if self.dialect.has_snapshots:
+            if self._holds_snapshot:
                 self._holder = connect(self._engine, self.address)
                 self._snapshot = self._holder.hold_snapshot(self._no_rows)
             self._connection = connect(self._engine, self.address)
@@ -57,11 +61,15 @@ class Relation:
 
     def close(self) -> None:
         """Give back the connections, and with them the snapshot."""
+        self.release()
+        self.__dict__.pop("columns", None)
+
+    def release(self) -> None:
+        """Do the same, and go on knowing the columns."""
         for connection in (self._connection, self._holder):
             if connection is not None:
                 connection.close()
         self._connection, self._holder, self._snapshot = None, None, None
-        self.__dict__.pop("columns", None)
 
     @cached_property
     def columns(self) -> tuple[DatabaseColumn, ...]:
@@ -93,8 +101,8 @@ class Relation:
             return self.column(declared)
         if self._source.table is None:
             return None
-        schema, _, table = self._source.table.rpartition(".")
-        names = self.connection.primary_key(schema or None, table)
+        *schema, table = name_parts(self._source.table)
+        names = self.connection.primary_key(schema[-1] if schema else None, table)
         # The key is looked up by name: it may be that of another table, which this one's place in the search
         # path hides.
         column = next((each for each in self.columns if [each.name] == names), None)
@@ -104,10 +112,7 @@ class Relation:
         """Return how many rows have no value in a column."""
         if not column.may_be_null:
             return 0
-        [[count]] = self.connection.rows(
-            f"SELECT count(*) FROM {self._from} WHERE {self.dialect.name(column)} IS NULL"
-        )
-        return int(count or 0)
+        return self.count(f"{self.dialect.name(column)} IS NULL")
 
     def highest(self, column: DatabaseColumn) -> str | None:
         """Return the highest value of a column; None where there is none."""
@@ -118,6 +123,17 @@ class Relation:
             f"ORDER BY {quoted} DESC LIMIT 1"
         )
         return found[0][0] if found else None
+
+    def count(self, condition: str) -> int:
+        """Return how many such rows there are."""
+        [[count]] = self.connection.rows(f"SELECT count(*) FROM {self._from} WHERE {condition}")
+        return int(count or 0)
+
+    def has_more(self, condition: str, rows: int) -> bool:
+        """Tell whether there are more such rows; no more than that many are counted."""
+        counted = f"SELECT 1 AS one FROM {self._from} WHERE {condition} LIMIT {rows + 1}"
+        [[count]] = self.connection.rows(f"SELECT count(*) FROM ({counted}) AS esker_counted")
+        return int(count or 0) > rows
 
     def has(self, condition: str) -> bool:
         """Tell whether there is such a row."""
@@ -160,9 +176,11 @@ class Relation:
 
     def clock(self) -> datetime | None:
         """Return the moment of what is seen, by the database's clock; None where it has none."""
-        if not self.dialect.has_snapshots:
-            return None
-        [[seconds]] = self.connection.rows("SELECT extract(epoch FROM now())")
+        return self.now() if self.dialect.has_snapshots else None
+
+    def now(self) -> datetime:
+        """Return the time by the database's clock; a snapshot's is that of its beginning."""
+        [[seconds]] = self.connection.rows(self.dialect.clock)
         return datetime.fromtimestamp(float(seconds or 0), UTC)
 
     def number(self, sql: str) -> float | None:
@@ -172,7 +190,8 @@ class Relation:
 
     def frame(self, conditions: Sequence[str] = (), limit: int | None = None) -> DataFrame:
         """Return the rows of these ranges: one query for each, or one for all where it sees no snapshot."""
-        _ = self.connection
+        if self._holds_snapshot:
+            _ = self.connection
         predicates: Sequence[str] = ()
         where = ""
         if self._snapshot is not None and limit is None:
@@ -191,6 +210,12 @@ class Relation:
             schema=self.dialect.schema(self.columns),
         )
         return found.coalesce(self._source.connections) if len(predicates) > 1 else found
+
+
+def address_of(engine: Engine, source: JdbcSource) -> Address:
+    """Return where a source's database is."""
+    path = source.url.removeprefix("jdbc:sqlite:")
+    return Address.of(source, str(Path(engine.project.path(path))))
 
 
 def unsuitable(source: JdbcSource, column: str, why: str, remedy: str) -> CursorUnsuitable:

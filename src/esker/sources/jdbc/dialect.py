@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from esker.engine.jdbc import DatabaseColumn
+from esker.project.sources.jdbc import name_parts
 from esker.project.types import Column, Decimal, Plain, Type, quoted
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -18,6 +20,9 @@ _ORDERED = {
 """Types of PostgreSQL whose ranges make chunks."""
 _NUMBERS = ("int", "tinyint", "smallint", "mediumint", "bigint", "decimal")
 _TIMES = ("date", "timestamp", "timestamptz")
+_ISO = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+_SECONDS = (100_000_000, 253_402_300_799)
+"""Numbers that are taken as seconds since 1970: from 1973 to 9999."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,23 @@ class Dialect:
     """Values are read as texts, and parsed as their columns' types."""
     mark: str = '"'
     """What stands around names."""
+    listed_tables: str = (
+        "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname NOT LIKE 'pg\\_%' "
+        "AND n.nspname <> 'information_schema' ORDER BY 1, 2"
+    )
+    """A query for schema and name of all tables. Partitions are read with their table."""
+    listed_keys: str = (
+        "SELECT n.nspname, c.relname, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k (number, place) "
+        "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number "
+        "WHERE i.indisprimary AND k.place <= i.indnkeyatts ORDER BY 1, 2, k.place"
+    )
+    """A query for the columns of their primary keys."""
+    default_schema: str = "SELECT current_schema()"
+    clock: str = "SELECT extract(epoch FROM now())"
+    """A query for the time by the database's clock, in seconds since 1970."""
 
     def name(self, column: DatabaseColumn) -> str:
         """Return a column's name in quotes. Dots are a part of it."""
@@ -36,7 +58,7 @@ class Dialect:
 
     def table(self, text: str) -> str:
         """Return a table's name in quotes, with its schema, if that stands before a dot."""
-        return ".".join(self.name(DatabaseColumn(part, "", False)) for part in text.split("."))
+        return ".".join(self.name(DatabaseColumn(part, "", False)) for part in name_parts(text))
 
     def literal(self, value: str, column: DatabaseColumn) -> str:
         """Return a value of a column. A text takes the type of what it is compared with."""
@@ -51,7 +73,30 @@ class Dialect:
         return column.type in _ORDERED
 
     def is_time(self, column: DatabaseColumn) -> bool:
+        """Tell whether a column's type is a time; values without a zone are UTC."""
         return column.type in _TIMES
+
+    def is_date(self, column: DatabaseColumn) -> bool:
+        """Tell whether a column knows days only. A day is read when it is over."""
+        return column.type == "date"
+
+    def seconds(self, column: DatabaseColumn) -> str:
+        """Return a time as seconds since 1970."""
+        return f"extract(epoch FROM {self.name(column)})"
+
+    def between(self, column: DatabaseColumn, since: datetime, until: datetime) -> str:
+        """Return the condition of a window, written so that an index helps where there is one."""
+        quoted = self.name(column)
+        start, end = (self._moment(moment, column) for moment in (since, until))
+        return f"{quoted} >= {start} AND {quoted} < {end}"
+
+    def timeless(self, column: DatabaseColumn) -> str | None:
+        """Return the condition of values that are no times; None where the type lets none in."""
+        return None
+
+    def _moment(self, moment: datetime, column: DatabaseColumn) -> str:
+        # For a column without a zone PostgreSQL leaves out what stands after the time.
+        return f"'{moment:%Y-%m-%d}'" if self.is_date(column) else f"'{moment:%Y-%m-%d %H:%M:%S}+00'"
 
     def selected(self, columns: tuple[DatabaseColumn, ...]) -> str:
         """Return what stands between SELECT and FROM."""
@@ -72,6 +117,16 @@ class SqliteDialect(Dialect):
 
     has_snapshots: bool = False
     is_text: bool = True
+    listed_tables: str = (
+        "SELECT schema, name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual') "
+        "AND name NOT LIKE 'sqlite#_%' ESCAPE '#' ORDER BY 1, 2"
+    )
+    listed_keys: str = (
+        "SELECT t.schema, t.name, c.name FROM pragma_table_list t, pragma_table_info(t.name) c "
+        "WHERE t.schema = 'main' AND c.pk > 0 ORDER BY 1, 2, c.pk"
+    )
+    default_schema: str = "SELECT 'main'"
+    clock: str = "SELECT (julianday('now') - 2440587.5) * 86400"
 
     def literal(self, value: str, column: DatabaseColumn) -> str:
         # What is compared with a column gets its affinity; an expression of a query has none.
@@ -86,7 +141,29 @@ class SqliteDialect(Dialect):
         return "int" in column.type
 
     def is_time(self, column: DatabaseColumn) -> bool:
+        return True  # values tell, and `timeless` finds those that are none
+
+    def is_date(self, column: DatabaseColumn) -> bool:
         return False
+
+    def seconds(self, column: DatabaseColumn) -> str:
+        # Texts as SQLite's own functions read them; a day without a time counts as its end, so that it is
+        # read when it is over. Numbers are seconds since 1970, unless that would be before 1973: they are ids
+        # then, or days.
+        value, (least, most) = self.name(column), _SECONDS
+        return (
+            f"CASE WHEN typeof({value}) = 'text' AND {value} GLOB '{_ISO}*' THEN "
+            f"CAST(strftime('%s', {value}) AS INTEGER) + CASE length({value}) WHEN 10 THEN 86399 ELSE 0 END "
+            f"WHEN typeof({value}) IN ('integer', 'real') AND {value} BETWEEN {least} AND {most} "
+            f"THEN CAST({value} AS INTEGER) END"
+        )
+
+    def between(self, column: DatabaseColumn, since: datetime, until: datetime) -> str:
+        start, end = (int(moment.timestamp()) for moment in (since, until))
+        return f"{self.seconds(column)} >= {start} AND {self.seconds(column)} < {end}"
+
+    def timeless(self, column: DatabaseColumn) -> str:
+        return f"{self.name(column)} IS NOT NULL AND {self.seconds(column)} IS NULL"
 
     def selected(self, columns: tuple[DatabaseColumn, ...]) -> str:
         return ", ".join(
@@ -108,6 +185,17 @@ class MariaDbDialect(Dialect):
 
     has_snapshots: bool = False
     mark: str = "`"
+    listed_tables: str = (
+        "SELECT table_schema, table_name FROM information_schema.tables "
+        "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema NOT IN "
+        "('information_schema', 'mysql', 'performance_schema', 'sys') ORDER BY 1, 2"
+    )
+    listed_keys: str = (
+        "SELECT table_schema, table_name, column_name FROM information_schema.key_column_usage "
+        "WHERE constraint_name = 'PRIMARY' ORDER BY 1, 2, ordinal_position"
+    )
+    default_schema: str = "SELECT database()"
+    clock: str = "SELECT unix_timestamp(now(6))"
 
     def literal(self, value: str, column: DatabaseColumn) -> str:
         # A number in quotes would be compared as a double, which has fewer digits.
@@ -123,6 +211,16 @@ class MariaDbDialect(Dialect):
 
     def is_time(self, column: DatabaseColumn) -> bool:
         return column.type.startswith((*_TIMES, "datetime"))
+
+    def seconds(self, column: DatabaseColumn) -> str:
+        # unix_timestamp() knows no time before 1970, and in some releases none after 2038.
+        return f"timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', {self.name(column)}) / 1000000"
+
+    def _moment(self, moment: datetime, column: DatabaseColumn) -> str:
+        # Sessions run in UTC.
+        if self.is_date(column):
+            return f"DATE'{moment:%Y-%m-%d}'"
+        return f"TIMESTAMP'{moment:%Y-%m-%d %H:%M:%S}'"
 
 
 def dialect_of(kind: str) -> Dialect:

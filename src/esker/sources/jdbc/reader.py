@@ -29,7 +29,7 @@ from esker.project.types import Column, columns_from_json
 from esker.sources.jdbc.cursor import earlier, moment_of
 from esker.sources.jdbc.database import Bounds, Relation, unsuitable
 from esker.sources.jdbc.dialect import SqliteDialect
-from esker.sources.jdbc.timed import TimedTable
+from esker.sources.jdbc.timed import TimedTable, WindowedTexts
 from esker.sources.source import ORIGIN, Opening, Reader, Sent, Slice
 from esker.sources.span import Span
 from esker.sources.windowed import WindowedReader
@@ -61,7 +61,9 @@ class JdbcReader(Reader):
         source = opening.pipeline.source
         assert isinstance(source, JdbcSource)
         if source.window is not None:
-            return WindowedReader(opening, TimedTable(opening.engine, source), source.window)
+            table = TimedTable(opening.engine, source)
+            kind = WindowedTexts if table.is_text else WindowedReader
+            return kind(opening, table, source.window)
         return cls(opening, source)
 
     def again(self, span: Span) -> JdbcReader | None:

@@ -1,22 +1,39 @@
-"""A table of a database by windows of time."""
+"""A table of a database by windows of time.
+
+Each window is one query, which sees what is committed when it begins. The clock that says which windows are
+over is the database's, and is asked before. A row whose transaction began inside a window and was committed
+after its query is missed: no database tells that a time is over for all transactions, so `lag` must be
+longer than they take, and longer than a replica is behind.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from esker.engine.compat import arrow_schema, to_arrow
+from esker.engine.compat import arrow_schema
 from esker.engine.failures import explained
+from esker.engine.jdbc import DatabaseColumn
 from esker.engine.session import Engine
 from esker.errors import NullCursor
 from esker.project.sources import JdbcSource
+from esker.project.types import Column
 from esker.sources.jdbc.database import Relation, unsuitable
-from esker.sources.windowed import TimedSource
+from esker.sources.jdbc.dialect import SqliteDialect
+from esker.sources.source import Sent, Slice
+from esker.sources.windowed import TimedSource, WindowedReader
 from esker.sources.windows import Window
+
+_DAY = 86_400
+_BATCH = 1_000
+"""Rows at a time; they may be wide."""
 
 
 class TimedTable(TimedSource):
@@ -24,72 +41,120 @@ class TimedTable(TimedSource):
 
     def __init__(self, engine: Engine, source: JdbcSource) -> None:
         assert source.cursor is not None
-        assert source.window is not None
         self._engine, self._source, self._cursor = engine, source, source.cursor
-        self._window = source.window
+        self._relation = Relation(engine, source, is_moving=True)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        relation = self._relation()
-        try:
-            with explained("cannot look into the database", self._engine.log, reads_source=True):
-                return arrow_schema(relation.frame().schema.jsonValue())
-        finally:
-            relation.close()
+        with explained("cannot look into the database", self._engine.log, reads_source=True):
+            return arrow_schema(self._relation.frame().schema.jsonValue())
+
+    @property
+    def is_text(self) -> bool:
+        """Values come as texts."""
+        return self._relation.dialect.is_text
+
+    @property
+    def sent(self) -> Sent:
+        """Its columns, where values come as texts."""
+        dialect = self._relation.dialect
+        assert isinstance(dialect, SqliteDialect)
+        return Sent(dialect.sent(self._relation.columns), is_text=True)
+
+    @property
+    def granule(self) -> int:
+        return _DAY if self._relation.dialect.is_date(self._column) else 1
 
     def now(self) -> datetime:
-        relation = self._relation()
-        try:
-            found = relation.clock()
-        finally:
-            relation.close()
-        assert found is not None
-        return found
+        return self._relation.now()
 
     def earliest(self) -> datetime | None:
-        relation = self._relation()
-        try:
-            column = relation.dialect.name(relation.column(self._cursor))
-            seconds = relation.number(f"extract(epoch FROM min({column}))")
-        finally:
-            relation.close()
-        return datetime.fromtimestamp(math.floor(seconds), UTC) if seconds is not None else None
+        column = self._column
+        seconds = self._relation.number(f"min({self._relation.dialect.seconds(column)})")
+        if seconds is None:
+            return None
+        if math.isinf(seconds):
+            raise unsuitable(
+                self._source,
+                column.name,
+                "Its lowest value is -infinity: no window begins there.",
+                "Say where to begin, with window: {start: …}.",
+            )
+        found = math.floor(seconds)
+        return datetime.fromtimestamp(found // self.granule * self.granule, UTC)
 
     def check(self) -> None:
-        relation = self._relation()
-        try:
-            column = relation.column(self._cursor)
-            if not relation.dialect.is_time(column):
-                raise unsuitable(
-                    self._source,
-                    column.name,
-                    f"Its type is {column.type}, and windows are of time.",
-                    "Name a column of type timestamp, timestamptz or date, or leave out window:.",
-                )
-            nulls = relation.nulls(column) if self._source.nulls == "error" else 0
-        finally:
-            relation.close()
-        if nulls:
+        """Look at the columns anew, and at what would lie in no window."""
+        self._relation.close()
+        dialect, column = self._relation.dialect, self._column
+        if not dialect.is_time(column):
+            raise unsuitable(
+                self._source,
+                column.name,
+                f"Its type is {column.type}, and windows are of time.",
+                "Name a column that holds times or dates, or leave out window:.",
+            )
+        timeless = dialect.timeless(column)
+        if timeless is not None and (count := self._relation.count(timeless)):
+            raise unsuitable(
+                self._source,
+                column.name,
+                f"Values that are no times would lie in no window. Rows that have one: {count}.",
+                "Times are texts such as 2026-11-01 12:00:00 or seconds since 1970. Make others into such, "
+                "with query:.",
+            )
+        if self._source.nulls == "error" and (nulls := self._relation.nulls(column)):
             raise NullCursor(self._source.reads, column.name, nulls)
 
+    def exceeds(self, window: Window, rows: int) -> bool:
+        return self._relation.has_more(self._inside(window), rows)
+
     def pages(self, window: Window) -> Iterator[pa.Table]:
-        # A snapshot for each window: one for all of them would be held for hours.
-        relation = self._relation()
-        try:
-            column = relation.dialect.name(relation.column(self._cursor))
-            inside = f"{column} >= '{_stamp(window.since)}' AND {column} < '{_stamp(window.until)}'"
-            # A window that is halved at more than so many rows need not be read to its end.
-            is_single = window.seconds - int(self._window.overlap.total_seconds()) <= 1
-            limit = None if is_single else self._window.split_at + 1
+        inside = self._inside(window)
+        # Of a long past, most windows are empty: a Spark job for each would take hundreds of times as long.
+        is_empty = not self._relation.has(inside)
+        # While Spark reads, nobody needs the connection.
+        self._relation.release()
+        if is_empty:
+            return
+        # Spark writes them to the disk: however many there are, neither Java nor this process holds all.
+        with TemporaryDirectory(prefix="esker-rows-", dir=self._folder) as folder:
+            path = Path(folder) / "rows"
             with explained("cannot read the database", self._engine.log, reads_source=True):
-                yield to_arrow(relation.frame([inside], limit)).cast(self.schema)
-        finally:
-            relation.close()
+                self._relation.frame([inside]).write.parquet(str(path))
+            for file in sorted(path.glob("*.parquet")):
+                # As nanoseconds, which Arrow would make of them, times end in 2262.
+                with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as written:
+                    for batch in written.iter_batches(_BATCH):
+                        yield pa.Table.from_batches([batch]).cast(self.schema)
 
-    def _relation(self) -> Relation:
-        return Relation(self._engine, self._source)
+    def _inside(self, window: Window) -> str:
+        return self._relation.dialect.between(self._column, window.since, window.until)
+
+    def close(self) -> None:
+        self._relation.close()
+
+    @property
+    def _column(self) -> DatabaseColumn:
+        return self._relation.column(self._cursor)
+
+    @property
+    def _folder(self) -> Path | None:
+        """Where Spark can put rows: on a cluster in the project's folder, which all workers see."""
+        project = self._engine.project
+        if project.spark.is_local:
+            return None
+        folder = project.folder / ".esker"
+        folder.mkdir(exist_ok=True)
+        return folder
 
 
-def _stamp(moment: datetime) -> str:
-    # For a column without a zone PostgreSQL leaves out what stands after the time.
-    return f"{moment:%Y-%m-%d %H:%M:%S}+00"
+class WindowedTexts(WindowedReader):
+    """Reads windows of a database whose values come as texts, to be parsed as their columns' types."""
+
+    def sent(self, slices: Sequence[Slice]) -> Sent:
+        assert isinstance(self._source, TimedTable)
+        return self._source.sent
+
+    def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
+        return None
