@@ -68,6 +68,23 @@ def test_what_a_family_says_of_its_tables(folder: Path) -> None:
     assert (log.pipeline.mode, log.pipeline.key, log.pipeline.source.lag) == ("append", [], None)  # type: ignore[attr-defined]
 
 
+def test_transforms_of_tables(folder: Path) -> None:
+    """One for all, or a file for each; a file that is not there is told with its line."""
+    text = SHOP.replace("    every: 1h", "    transform: sql/{table}.sql\n    every: 1h")
+    text = text.replace("{mode: append,", "{mode: append, transform: SELECT id FROM input,")
+    (folder / "sql").mkdir()
+    (folder / "sql/orders.sql").write_text("SELECT id, total FROM input")
+    family = load_project(write(folder, text)).families["shop"]
+    transforms = [family.member(orders(name)).pipeline.transform for name in ("orders", "log_web")]
+    assert [each.sql for each in transforms if each] == [
+        "SELECT id, total FROM input",
+        "SELECT id FROM input",
+    ]
+    with pytest.raises(TableUnsuitable) as raised:
+        family.member(orders("customers"))
+    assert 'there is no file "sql/customers.sql"' in raised.value.reason
+
+
 def test_which_tables_belong_to_it(folder: Path) -> None:
     family = load_project(write(folder, SHOP)).families["shop"]
     tables = [orders(name) for name in ("orders", "a.b", "tmp_x", "audit")] + [orders("orders", "other")]

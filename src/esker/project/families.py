@@ -25,10 +25,13 @@ from esker.project.explain import explain
 from esker.project.modes import KEYED
 from esker.project.pipelines import Pipeline
 from esker.project.sources.jdbc import written
+from esker.project.transform import lay_transforms
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _FIXED = {"catalog": (), "overrides": (), "source": ("type", "url", "tables", "exclude", "table", "query")}
 """Keys that no override may change: what a family is, and where its tables come from and go to."""
+_FOR_EACH = ("table", "contract", "transform")
+"""Keys in which `{table}` stands for a table's name."""
 _LONGEST = 63
 _HASH = 8
 _UNKNOWN_KEY = "primary key of the table"
@@ -124,6 +127,7 @@ class Family:
         name = self.name_of(table)
         said = self.said_of(name, table)
         contracts, problems = lay_contracts(said, self.folder)
+        problems += lay_transforms(said, self.folder)
         entry = said.at(("pipelines", name))
         if entry.get("mode") in KEYED and "key" not in entry:
             if table.key:
@@ -159,7 +163,7 @@ class Family:
             entry["source"].pop(key, None)
         entry["source"]["table"] = written(table.schema, table.name)
         values = _values(table)
-        for key in ("table", "contract"):
+        for key in _FOR_EACH:
             if isinstance(entry.get(key), str):
                 entry[key] = _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), entry[key])
         return said
@@ -226,8 +230,9 @@ def _stand_in(family: Family, name: str, overrides: Sequence[str]) -> Document:
     entry = said.at(("pipelines", name))
     # For messages: where all of them come from.
     entry["source"]["table"] = ", ".join(family.tables)
-    # A contract may be another one for each table, and tells the rest.
-    entry.pop("contract", None)
+    # These may be others for each table; a contract tells the rest.
+    for key in ("contract", "transform"):
+        entry.pop(key, None)
     if entry.get("mode") in KEYED:
         entry.setdefault("key", [_UNKNOWN_KEY])
     return said
@@ -279,7 +284,7 @@ def _template_mistakes(document: Document, place: KeyPath, entry: Mapping[str, A
             "each table needs one of its own: write `raw.{table}` or `raw.{schema}_{table}`",
         )
         return
-    for key in ("table", "contract"):
+    for key in ("table", "contract"):  # a transform may be SQL, with braces of its own
         for unknown in set(_PLACEHOLDER.findall(str(entry.get(key)))) - {"table", "schema"}:
             yield document.problem(
                 (*place, key), f'"{{{unknown}}}" is not known here; {{table}} and {{schema}} are'
