@@ -10,6 +10,10 @@ import pytest
 
 from tests.folder import Folder
 from tests.load.works import Make, Works
+from tests.servers.fixtures import database, postgres, seaweedfs, spark_cluster
+
+__all__ = ["database", "postgres", "seaweedfs", "spark_cluster"]
+"""Servers are fixtures of this file alone: pytest starts another one for each conftest.py that has them."""
 
 SHARED = ("spark_cluster", "seaweedfs", "postgres", "outcomes", "stories", "refusing")
 """Fixtures that take long to make and serve many tests."""

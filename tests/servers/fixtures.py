@@ -1,4 +1,4 @@
-"""Servers as fixtures. Import them in the conftest.py of the folders that use them."""
+"""Servers as fixtures of tests/conftest.py."""
 
 from __future__ import annotations
 
