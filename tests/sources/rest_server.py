@@ -106,18 +106,17 @@ class Api:
             return self.records
         return [each for each in self.records if query["since"] <= each["changed"] < query["until"]]
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Count how many requests there are at a time."""
+    def wait(self) -> None:
+        """Take the time that an answer takes, and count how many requests there are at a time.
+
+        It is over before the answer is sent: whoever has it may ask again before this thread goes on.
+        """
         with self._lock:
             self._at_work += 1
             self.most_at_a_time = max(self.most_at_a_time, self._at_work)
         threading.Event().wait(self.delay)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._at_work -= 1
+        with self._lock:
+            self._at_work -= 1
 
     def give_token(self, form: dict[str, str]) -> tuple[int, Any]:
         if form.get("client_secret") != "client secret 1":
@@ -136,15 +135,15 @@ def serving(api: Api) -> Iterator[Api]:
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             asked = Asked(parts.path, dict(parse_qsl(parts.query)), dict(self.headers.items()))
-            with api.at_work():
-                if (fault := api.fault(asked)) is not None:
-                    fault(self)
-                    return
-                if asked.path == "/raw" and api.raw is not None:
-                    send(self, 200, api.raw.encode())
-                    return
-                status, body, headers = api.answer(asked)
-                send(self, status, json.dumps(body).encode(), **headers)
+            api.wait()
+            if (fault := api.fault(asked)) is not None:
+                fault(self)
+                return
+            if asked.path == "/raw" and api.raw is not None:
+                send(self, 200, api.raw.encode())
+                return
+            status, body, headers = api.answer(asked)
+            send(self, status, json.dumps(body).encode(), **headers)
 
         def do_POST(self) -> None:
             form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))

@@ -63,6 +63,8 @@ class Sierra:
             return 500, {"code": 109, "name": "Internal server error"}
         offset, limit = int(query["offset"]), int(query["limit"])
         shown = found[offset : offset + limit]
+        if not shown:
+            return 404, {"code": 107, "name": "Record not found"}  # its way to say that there are none
         return 200, {"total": len(found), "start": offset, "entries": shown}
 
 

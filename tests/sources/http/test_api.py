@@ -439,6 +439,36 @@ def test_a_page_that_is_empty_too_early(api: Api, way: str) -> None:
     assert "A page is empty after" in caught.value.reason
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_a_status_of_its_own(api: Api, way: str) -> None:
+    """Some APIs answer 404 where there is nothing: it must be declared."""
+    api.records = []
+    api.always = [(lambda asked: True, status(404))]
+    assert read(source(api, way, empty_status=404)) == []
+    for declared in ({}, {"empty_status": 410}):
+        with pytest.raises(SourceRefused):
+            read(source(api, way, **declared))
+
+
+@pytest.mark.parametrize("way", ["offset", "page"])
+def test_the_end_is_a_status_of_its_own(api: Api, way: str) -> None:
+    """Beyond the last page there is nothing."""
+    api.always = [
+        (lambda asked: asked.query.get("offset") == "10" or asked.query.get("page") == "5", status(404))
+    ]
+    assert [record["id"] for record in read(source(api, way, empty_status=404))] == list(range(10))
+
+
+@pytest.mark.parametrize("way", ["linked", "body", "cursor", "offset_total", "page_total"])
+def test_a_page_in_the_middle_that_is_not_found(api: Api, way: str) -> None:
+    """The page before said that there is more: that is a loss, whatever is declared."""
+    api.always = [
+        (lambda asked: is_second(asked) or asked.query.get("page") == "2", status(404)),
+    ]
+    with pytest.raises((SourceRefused, PagesAstray)):
+        read(source(api, way, empty_status=404))
+
+
 def test_a_next_page_that_nobody_declared(api: Api) -> None:
     with pytest.raises(PagesAstray) as caught:
         read(source(api, "linked", paginator={"type": "single_page"}))

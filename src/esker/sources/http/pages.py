@@ -12,7 +12,7 @@ from itertools import count, takewhile
 from typing import Any
 from urllib.parse import urljoin
 
-from esker.errors import PagesAstray
+from esker.errors import PagesAstray, SourceRefused
 from esker.project.secrets import redact
 from esker.project.sources.http import (
     CursorPaginator,
@@ -78,25 +78,39 @@ class Pages:
     def _ask(self, more: Mapping[str, str] | None = None) -> Page:
         return self.client.get(self.url, {**self.query, **(more or {})}, self._page)
 
+    def _ask_or_none(self, more: Mapping[str, str] | None = None) -> Page:
+        """Return a page, or one without records where the API says by its status that there are none.
+
+        Only for pages that may be beyond the last one: elsewhere, one that is not found is a loss.
+        """
+        try:
+            return self._ask(more)
+        except SourceRefused as error:
+            if self.resource.empty_status is None or error.status != self.resource.empty_status:
+                raise
+            return Page([], None)
+
     def _single(self) -> Iterator[list[str]]:
-        page = self._ask()
+        page = self._ask_or_none()
         if page.mark:
             why = f'There is a next page, "{redact(page.mark)}", and it would be left out.'
             raise self._astray(why, "Say how to reach it: paginator: {type: header_link}")
         yield page.records
 
     def _linked(self) -> Iterator[list[str]]:
-        here, query = self.url, self.query
-        seen = {address(here, query)}
+        here = address(self.url, self.query)
+        seen = {here}
+        page = self._ask_or_none()
         while True:
-            page = self.client.get(here, query, self._page)
             yield page.records
             if not page.mark:
                 return
-            here, query = self._target(address(here, query), page.mark), {}
-            if (known := address(here, {})) in seen:
-                raise self._astray(f'The next page, "{redact(here)}", has been read already.')
-            seen.add(known)
+            target = self._target(here, page.mark)
+            here = address(target, {})
+            if here in seen:
+                raise self._astray(f'The next page, "{redact(target)}", has been read already.')
+            seen.add(here)
+            page = self.client.get(target, {}, self._page)
 
     def _target(self, here: str, link: str) -> str:
         """Return where a link leads, or raise PagesAstray: credentials would go along to another server."""
@@ -112,7 +126,7 @@ class Pages:
 
     def _by_cursor(self, param: str) -> Iterator[list[str]]:
         seen: set[str] = set()
-        page = self._ask()
+        page = self._ask_or_none()
         while True:
             yield page.records
             if not page.mark:
@@ -126,7 +140,7 @@ class Pages:
         size = {paginator.limit_param: str(paginator.limit)} if paginator.limit_param else {}
 
         def ask(offset: int) -> Page:
-            return self._ask({**size, paginator.offset_param: str(offset)})
+            return self._ask_or_none({**size, paginator.offset_param: str(offset)})
 
         at, step = paginator.offset, 0
         total: int | None = None
@@ -135,7 +149,7 @@ class Pages:
             while True:
                 # An API may give fewer records than it is asked for: what came is what counts.
                 page = ahead.take(at, _following(at, step, total))
-                total = _number(page.mark)
+                total = total if page.mark is None else _number(page.mark)
                 self._check(page, before, at, total, "records")
                 if not page.records:
                     return
@@ -146,7 +160,7 @@ class Pages:
 
     def _by_number(self, paginator: PageNumberPaginator) -> Iterator[list[str]]:
         def ask(number: int) -> Page:
-            return self._ask({paginator.page_param: str(number)})
+            return self._ask_or_none({paginator.page_param: str(number)})
 
         first = at = paginator.base_page
         total: int | None = None
@@ -156,7 +170,7 @@ class Pages:
                 # How many there are is known from the first one on: before, only one is asked for.
                 step = 0 if at == first else 1
                 page = ahead.take(at, _following(at, step, None if total is None else first + total))
-                total = _number(page.mark)
+                total = total if page.mark is None else _number(page.mark)
                 self._check(page, before, at - first, total, "pages")
                 if not page.records:
                     return

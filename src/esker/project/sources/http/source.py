@@ -91,6 +91,13 @@ class Resource(Declaration):
         description="Where the list of records stands in the body: `data.items`, or `$` when the body is it.",
     )
     single_record: bool = Field(False, description="`data_selector` leads to one record, not to a list.")
+    empty_status: int | None = Field(
+        None,
+        ge=400,
+        le=499,
+        description="The status by which the API says that there are no records, such as 404: of a window "
+        "in which nothing happened, or beyond the last page. Otherwise a page that is not found is an error.",
+    )
     incremental: Incremental | None = Field(None, description="How it is asked for a window of time.")
 
     @field_validator("path")
