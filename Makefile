@@ -47,7 +47,8 @@ format: setup ## format the code
 bench: setup ## benchmarks: ratios measured side by side in one run
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
-soak: setup servers ## long campaigns
+soak: setup ## long campaigns
+	@tests/servers/install.sh soak
 	@$(BIN)/python -m pytest -m soak tests
 
 docs: setup ## write the reference pages anew

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -14,3 +15,9 @@ def missing(part: str, how: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
+
+
+def found(path: str) -> str | None:
+    """Return where a program of this checkout is, if it is installed."""
+    place = Path(__file__).parents[1] / path
+    return str(place) if place.is_file() else None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from pyarrow import fs
 
+from tests.needs import found, missing
 from tests.servers.ports import free_port
 from tests.servers.waiting import end, wait_until
 
@@ -22,10 +21,10 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 @contextmanager
 def running_azurite(folder: Path) -> Iterator[int]:
-    """Start a server that keeps its files in a folder, and yield its port. Skips where there is none."""
-    program = shutil.which("azurite-blob")
+    """Start a server that keeps its files in a folder, and yield its port."""
+    program = found(".cache/azurite/node_modules/.bin/azurite-blob")
     if program is None:
-        pytest.skip("Azurite is missing; put azurite-blob on the PATH: npm install -g azurite@3.35.0")
+        missing("Azurite", "install Node.js and call tests/servers/install.sh soak")
     port = free_port()
     command = [program, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)]
     command += ["--disableTelemetry", "--skipApiVersionCheck", "--silent"]

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from pyarrow import fs
 
+from tests.needs import found, missing
 from tests.servers.ports import free_port
 from tests.servers.waiting import end, wait_until
 
 
 @contextmanager
 def running_fake_gcs(folder: Path) -> Iterator[int]:
-    """Start a server that keeps its files in memory, and yield its port. Skips where there is none."""
-    program = shutil.which("fake-gcs-server")
+    """Start a server that keeps its files in memory, and yield its port."""
+    program = found(".cache/fake_gcs/fake-gcs-server")
     if program is None:
-        pytest.skip(
-            "fake-gcs-server is missing; put it on the PATH: go install "
-            "github.com/fsouza/fake-gcs-server@v1.56.1"
-        )
+        missing("fake-gcs-server", "install Go and call tests/servers/install.sh soak")
     port = free_port()
     command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"]
     command += ["-public-host", f"127.0.0.1:{port}"]

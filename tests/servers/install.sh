@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv,
-# moto into an environment of its own.
+# moto into an environment of its own; with "soak" also the emulators of Azure (npm) and Google Cloud Storage (Go)
+# into .cache.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
 cd "$(dirname "$0")/../.."
@@ -63,7 +64,37 @@ install_moto() {
   fi
 }
 
+install_azurite() {
+  here=tests/servers/azurite_package there=.cache/azurite
+  if cmp --silent "$here/package-lock.json" "$there/package-lock.json" && [ -x "$there/node_modules/.bin/azurite-blob" ]; then
+    return
+  fi
+  mkdir -p "$there" && cp "$here"/package*.json "$there"
+  if ! (cd "$there" && npm ci --ignore-scripts --no-audit --no-fund) >"$output" 2>&1; then
+    echo "Azurite could not be installed:"
+    tail -n 5 "$output"
+  fi
+}
+
+install_fake_gcs() {
+  here=tests/servers/fake_gcs_package there=$PWD/.cache/fake_gcs
+  if cmp --silent "$here/go.sum" "$there/go.sum"; then
+    return
+  fi
+  mkdir -p "$there"
+  if (cd "$here" && go build -o "$there/fake-gcs-server" github.com/fsouza/fake-gcs-server) >"$output" 2>&1; then
+    cp "$here/go.sum" "$there"
+  else
+    echo "fake-gcs-server could not be built:"
+    tail -n 5 "$output"
+  fi
+}
+
 install_postgresql
 install_mariadb
 install_seaweedfs
 install_moto
+if [ "${1:-}" = soak ]; then
+  install_azurite
+  install_fake_gcs
+fi
