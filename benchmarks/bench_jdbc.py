@@ -31,7 +31,7 @@ COLUMNS = "id bigint PRIMARY KEY, customer text, amount numeric(12,2), note text
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     with running_postgres() as server, tempfile.TemporaryDirectory(prefix="esker-bench-") as scratch:

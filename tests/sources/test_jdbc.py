@@ -116,6 +116,19 @@ def test_a_whole_table_in_chunks(shop: Shop) -> None:
     assert plan.slices[0].summary == "all rows of orders, 3 chunks"
 
 
+def test_chunks_of_numbers_with_gaps(shop: Shop) -> None:
+    """Where numbers are close, they are counted off; where they are not, rows are."""
+    shop.fill(1, 15_000)
+    shop.sql("INSERT INTO orders SELECT 1000000000000 + i * 1000, 'far' FROM generate_series(1, 12000) i")
+    folder = shop.project("append", chunks={"size": 10_000}, connections=1)
+    opened = folder.open()
+    ends = [piece.end for piece in opened.plan(["sales"])[0].slices]
+    assert [end.get("above") for end in ends if end] == ["10000", "20000", "1000010000000", None]
+    result = opened.run("sales")
+    assert (result.rows.inserted, result.batches) == (27_000, 4)
+    assert len(set(ids(folder))) == 27_000
+
+
 def test_all_chunks_see_one_state(shop: Shop) -> None:
     """Rows that move between chunks while these are read are neither lost nor there twice."""
     shop.fill(1, 40)

@@ -149,3 +149,69 @@ def test_a_table_that_does_not_fit(
     found = measured(folder)
     assert found["inserted"] == count
     assert found["peak"] < MOST
+
+
+ROWS, WIDTH = 300_000, 2_000
+DLT = """
+import dlt
+
+@dlt.resource
+def much():
+    for part in range(300):
+        yield [{"id": part * 1000 + number, "text": f"{part} " * 500} for number in range(1000)]
+"""
+
+
+@pytest.mark.parametrize("mode", ["append", pytest.param("upsert", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("files", marks=pytest.mark.soak),
+        pytest.param("bucket", marks=[pytest.mark.soak, pytest.mark.server]),
+        pytest.param("table", marks=pytest.mark.soak),
+        pytest.param("query", marks=pytest.mark.soak),
+        "dlt",
+    ],
+)
+def test_other_kinds_that_send_600_megabytes(
+    make_folder: Callable[..., Folder], request: pytest.FixtureRequest, kind: str, mode: str
+) -> None:
+    """The rows of a table, of files or of a query go through Spark; those of dlt through the disk."""
+    folder = make_folder()
+    line = '{"id": %s, "text": "' + "x" * WIDTH + '"}\n'
+    match kind:
+        case "files":
+            with folder.write("landing/much.jsonl", "").open("w") as file:
+                file.writelines(line % number for number in range(ROWS))
+            source: dict[str, Any] = {"type": "files", "path": "landing/*.jsonl", "format": "jsonl"}
+        case "bucket":
+            server = request.getfixturevalue("seaweedfs")
+            folder.document["connections"] = {"landing": server.store()}
+            address = server.new_prefix()
+            server.put(f"{address}/much.jsonl", "".join(line % number for number in range(ROWS)).encode())
+            source = {
+                "type": "files",
+                "path": f"{address}/*.jsonl",
+                "format": "jsonl",
+                "connection": "landing",
+            }
+        case "table" | "query":
+            engine = folder.open().engine
+            engine.open_catalog("lake")
+            engine.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+            engine.spark.sql(
+                "CREATE TABLE lake.raw.much USING iceberg AS "
+                f"SELECT id, repeat('x', {WIDTH}) AS text FROM range({ROWS})"
+            )
+            source = {"type": "table", "table": "raw.much", "read": "appended"}
+            if kind == "query":
+                source = {"type": "query", "sql": "SELECT * FROM raw.much"}
+        case _:
+            folder.write("sources/much.py", DLT)
+            source = {"type": "dlt", "resource": "sources/much.py:much"}
+    keys = {"key": ["id"]} if mode == "upsert" else {}
+    folder.document["pipelines"]["sales"] = {"source": source, "table": "shop.sales", "mode": mode, **keys}
+    folder.save()
+    found = measured(folder)
+    assert found["inserted"] == ROWS
+    assert found["peak"] < MOST

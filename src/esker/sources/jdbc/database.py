@@ -18,6 +18,10 @@ from esker.project.sources.jdbc import name_parts
 from esker.sources.jdbc.dialect import Dialect, dialect_of
 
 _ROWS = "esker_rows"
+_LOOKED_AT = 1_000
+"""Values of a key that are looked at to see how close they are."""
+_SPARSE = 4
+"""Where there are more numbers than so many for a row, rows are counted instead."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +105,16 @@ class Relation:
             return self.column(declared)
         if self._source.table is None:
             return None
-        *schema, table = name_parts(self._source.table)
-        names = self.connection.primary_key(schema[-1] if schema else None, table)
+        names = self._primary_key()
         # The key is looked up by name: it may be that of another table, which this one's place in the search
         # path hides.
         column = next((each for each in self.columns if [each.name] == names), None)
         return column if column is not None and self.dialect.is_ordered(column) else None
+
+    def _primary_key(self) -> list[str]:
+        assert self._source.table is not None
+        *schema, table = name_parts(self._source.table)
+        return self.connection.primary_key(schema[-1] if schema else None, table)
 
     def nulls(self, column: DatabaseColumn) -> int:
         """Return how many rows have no value in a column."""
@@ -143,19 +151,45 @@ class Relation:
         """Yield ranges of about so many rows each, in order. Rows with the same value stay together.
 
         Each is found by going so many entries along the index: gaps and crowds in the values do not matter.
+        Of a primary key of whole numbers some are looked at, and the rest is counted off.
         """
         above, is_closed, with_nulls = bounds.above, bounds.is_closed, bounds.with_nulls
+        is_counted = size >= 10 * _LOOKED_AT and self._is_counted(column)
         while True:
             inside = self.inside(column, Bounds(above, bounds.top, is_closed))
-            found = self.connection.rows(
-                f"SELECT {self._value(column)} FROM {self._from} WHERE {inside} "
-                f"ORDER BY {self.dialect.name(column)} LIMIT 1 OFFSET {size - 1}"
-            )
-            top = found[0][0] if found else bounds.top
+            top = self._counted_off(column, inside, size) if is_counted else None
+            if top is None:
+                top = self._nth(column, inside, size)
+            elif bounds.top is not None and int(top) >= int(bounds.top):
+                top = bounds.top
+            top = bounds.top if top is None else top
             yield Bounds(above, top, is_closed, with_nulls)
             if top == bounds.top:
                 return
             above, is_closed, with_nulls = top, False, False
+
+    def _nth(self, column: DatabaseColumn, inside: str, number: int) -> str | None:
+        """Return the value of the how many-th row of a range, in order; None where there are fewer."""
+        found = self.connection.rows(
+            f"SELECT {self._value(column)} FROM {self._from} WHERE {inside} "
+            f"ORDER BY {self.dialect.name(column)} LIMIT 1 OFFSET {number - 1}"
+        )
+        return found[0][0] if found else None
+
+    def _counted_off(self, column: DatabaseColumn, inside: str, size: int) -> str | None:
+        """Return where a range of about so many rows ends, by how close its first values are; None where
+        they are too few or too far apart to tell."""
+        first, last = self._nth(column, inside, 1), self._nth(column, inside, _LOOKED_AT)
+        if first is None or last is None:
+            return None
+        values = int(last) - int(first) + 1
+        return None if values > _SPARSE * _LOOKED_AT else str(int(first) + size * values // _LOOKED_AT - 1)
+
+    def _is_counted(self, column: DatabaseColumn) -> bool:
+        """Tell whether a column is a primary key of whole numbers: no two rows have the same one."""
+        if self._source.table is None or not self.dialect.is_whole(column):
+            return False
+        return self._primary_key() == [column.name]
 
     def _value(self, column: DatabaseColumn) -> str:
         # With a name of its own: in ORDER BY, the column's would mean this text.

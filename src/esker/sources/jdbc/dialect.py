@@ -19,6 +19,10 @@ _ORDERED = {
 }
 """Types of PostgreSQL whose ranges make chunks."""
 _NUMBERS = ("int", "tinyint", "smallint", "mediumint", "bigint", "decimal")
+_WHOLE = {
+    *("int2", "int4", "int8", "serial", "smallserial", "bigserial"),
+    *("int", "integer", "tinyint", "smallint", "mediumint", "bigint"),
+}
 _TIMES = ("date", "timestamp", "timestamptz")
 _ISO = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _SECONDS = (100_000_000, 253_402_300_799)
@@ -71,6 +75,10 @@ class Dialect:
     def is_ordered(self, column: DatabaseColumn) -> bool:
         """Tell whether a primary key is a number or a date."""
         return column.type in _ORDERED
+
+    def is_whole(self, column: DatabaseColumn) -> bool:
+        """Tell whether a column's type lets nothing in but whole numbers."""
+        return column.type in _WHOLE
 
     def is_time(self, column: DatabaseColumn) -> bool:
         """Tell whether a column's type is a time; values without a zone are UTC."""
@@ -139,6 +147,9 @@ class SqliteDialect(Dialect):
 
     def is_ordered(self, column: DatabaseColumn) -> bool:
         return "int" in column.type
+
+    def is_whole(self, column: DatabaseColumn) -> bool:
+        return False  # values tell
 
     def is_time(self, column: DatabaseColumn) -> bool:
         return True  # values tell, and `timeless` finds those that are none
