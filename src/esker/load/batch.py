@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from esker.engine.machine import cores
 from esker.engine.observed import Observed
 from esker.engine.progress import watched
 from esker.engine.session import Engine
+from esker.engine.tasks import tasks_of
 from esker.errors import BadRows, Held, RulesBroken
 from esker.events import Step
 from esker.ledger.change_log import ChangeLog
@@ -197,13 +199,16 @@ def stage_rows(loading: Loading, batch: Batch) -> Staged:
     numbered = frame.withColumn(ROW_NUMBER, F.monotonically_increasing_id())
     checked = check(numbered, batch.columns, loading.rules, SIDE_COLUMNS, (ROW_NUMBER,), keep)
     checked = replace(checked, rows=forgiven(checked.rows))
+    tasks = _tasks(loading.engine, batch.bytes)
+    is_few = batch.bytes > _TARGET_BYTES and (tasks_of(frame) or sys.maxsize) <= 1.5 * tasks
+    packed = None if is_few else tasks
     if not checked.can_be_bad and UNKNOWN not in keep:
-        files = _stage_good(loading, batch, checked.rows)
+        files = _stage_good(loading, batch, checked.rows, packed)
         return Staged(files, Tally(files.rows))
-    return _stage_checked(loading, batch, checked)
+    return _stage_checked(loading, batch, checked, packed)
 
 
-def _stage_checked(loading: Loading, batch: Batch, checked: Checked) -> Staged:
+def _stage_checked(loading: Loading, batch: Batch, checked: Checked, tasks: int | None) -> Staged:
     """Stage the good rows. Bad ones are collected on the way if they are few, else read once more."""
     engine, rules = loading.engine, loading.rules
     bits = rules.columns if checked.can_be_bad else ()
@@ -234,7 +239,7 @@ def _stage_checked(loading: Loading, batch: Batch, checked: Checked) -> Staged:
     kept_bits = {f"{name}_kept": F.when(F.col(_KEPT).isNotNull(), F.col(name)) for name in bits}
     rows = seen.watch(narrow.withColumns(kept_bits), counted)
     # Bad rows are counted, then left out: a null in a required column would end the whole job.
-    files = _stage_good(loading, batch, rows.where(F.col(_NTH).isNull()))
+    files = _stage_good(loading, batch, rows.where(F.col(_NTH).isNull()), tasks)
     left_out = seen.number("left out")
     # The files tell how many rows there are; a count made on the way may count a repeated task twice.
     read = files.rows + left_out
@@ -277,11 +282,13 @@ def _size(rows: DataFrame) -> Expression:
     return found
 
 
-def _stage_good(loading: Loading, batch: Batch, rows: DataFrame) -> StagedFiles:
+def _stage_good(loading: Loading, batch: Batch, rows: DataFrame, tasks: int | None) -> StagedFiles:
+    """Write rows, by so many tasks where there would be more: each task writes a file of its own."""
     engine = loading.engine
     rows = rows.select(*(quoted(column.name) for column in batch.columns))
-    # No more tasks than the bytes are worth: each task writes a file of its own.
-    packed = rows.coalesce(_tasks(engine, batch.bytes))
+    # Where it changes nothing, it would still cost a copy of each row: Spark makes no one step of what stands
+    # before and behind it.
+    packed = rows if tasks is None else rows.coalesce(tasks)
     with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, batch.progress):
         return stage(engine, loading.table, packed, batch.id)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -26,6 +28,8 @@ from esker.project.types import Column, ddl, quoted
 _BY_CHANCE = re.compile(r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id)\s*\(", re.IGNORECASE)
 _BESIDE_OTHERS = ("append", "upsert", "insert_only", "delete_insert")
 """Modes in which rows of the table stay beside those of a batch."""
+_taken: WeakKeyDictionary[Engine, set[tuple[tuple[str, ...], tuple[Column, ...]]]] = WeakKeyDictionary()
+"""Conditions that Spark has taken already, with the columns that it took them for."""
 
 
 def row_rules(
@@ -61,7 +65,9 @@ def row_rules(
 def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...]) -> None:
     """Raise InvalidRule for a condition that Spark cannot take for these columns."""
     rules = [rule for rule in contract.rules if isinstance(rule, RowRule)]
-    if not rules:
+    known = _taken.setdefault(engine, set())
+    conditions = tuple(rule.condition for rule in rules)
+    if not rules or (conditions, columns) in known:
         return
     # A row without values: nothing but the rules themselves can be wrong. Spark must not know that there are
     # none: it would look at no rule then. Nor need Python make it: that takes a process.
@@ -69,7 +75,7 @@ def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...])
         *(f"get(CAST(array() AS ARRAY<{ddl(c.type)}>), CAST(id AS INT)) AS {quoted(c.name)}" for c in columns)
     )
 
-    def run(conditions: list[str]) -> None:
+    def run(conditions: Iterable[str]) -> None:
         nothing.selectExpr(*map(broken_sql, conditions)).collect()
 
     for rule in rules:
@@ -77,7 +83,7 @@ def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...])
             place = f"{rule.file}:{rule.line}" if rule.line else rule.file
             raise InvalidRule(place, rule.name, "it gives another answer each time")
     try:
-        run([rule.condition for rule in rules])
+        run(conditions)
     except JvmFailure:
         for rule in rules:
             try:
@@ -86,6 +92,7 @@ def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...])
                 place = f"{rule.file}:{rule.line}" if rule.line else rule.file
                 raise InvalidRule(place, rule.name, first_line(causes(error)[-1].message)) from error
         raise
+    known.add((conditions, columns))
 
 
 def unchecked(contract: Contract) -> tuple[str, ...]:
