@@ -251,7 +251,7 @@ def _defaults(project: Project, log: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.esker.log": str(log),
         "spark.esker.jars": ",".join(needed_jars(project)),
-        # A run makes some fifty of them. With a hundred, as is the default, the next run's put those away that
+        # A run makes some fifty classes. With a hundred, the default, the next run puts those away that
         # the one behind it needs again, and Java begins anew to compile them.
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
