@@ -27,6 +27,16 @@ URL = "url: 'jdbc:postgresql://db/shop', table: orders"
             "append",
             "the url holds credentials",
         ),
+        (
+            "url: 'jdbc:postgresql://db/shop?sslmode=require&sslPassword=pw', table: orders",
+            "append",
+            "the url holds credentials",
+        ),
+        (
+            f"{URL}, cursor: changed, chunks: {{size: 10}}",
+            "delete_insert",
+            "rows of a key may stand in several chunks",
+        ),
         (f"{URL}, password: open sesame, user: me", "append", "a secret stands here as text"),
         ("url: 'jdbc:postgresql://db/shop'", "append", "write table: or query:, one of them"),
         (f"{URL}, query: SELECT 1", "append", "write table: or query:, one of them"),

@@ -12,6 +12,10 @@ import stamina
 
 from esker.errors import BackfillUnsuitable, NoWindows, PartsMissing, SourceRefused, SourceUnavailable
 from esker.pipeline.ids import read_ids
+from esker.project.sources import OaiPmhSource
+from esker.sources import oai_pmh
+from esker.sources.restart import Restart
+from esker.sources.windows import Window
 from tests.folder import Folder
 from tests.sources.oai_server import Fault, Feed, Query, moment, send, serving
 
@@ -197,6 +201,59 @@ def test_a_token_that_expires(make_folder: MakeFolder, feed: Feed) -> None:
     assert contents(folder) == expected
 
 
+def cut_off(records: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    head = '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">'
+    return lambda handler: send(handler, 200, f"{head}{records}</OAI-PMH>".encode())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['<error code="noRecordsMatch"/>', "<ListRecords/>"],
+    ids=["nothing_matches", "no_records_and_no_token"],
+)
+def test_a_list_that_is_cut_off(make_folder: MakeFolder, feed: Feed, answer: str) -> None:
+    """The page before promised more: the window is read again, never taken for complete."""
+    expected = fill(feed)
+    feed.faults = [(is_next_page, cut_off(answer))]
+    folder = harvest(make_folder, feed, {"every": "1h"})
+    assert folder.run().rows.inserted == 10
+    assert contents(folder) == expected
+
+
+def test_a_list_that_is_shorter_than_it_says(feed: Feed) -> None:
+    """The last page lacks the token that ends a list: its size tells whether that was all."""
+    record = "<record><header><identifier>{}</identifier><datestamp>2026-01-01</datestamp></header></record>"
+    token = '<resumptionToken completeListSize="3">more</resumptionToken>'
+    first = cut_off(f"<ListRecords>{record.format('a')}{token}</ListRecords>")
+    opened = oai_pmh.Feed(
+        OaiPmhSource.model_validate(
+            {"type": "oai_pmh", "url": feed.url, "metadata_prefix": "marc", "window": {"every": "1h"}}
+        )
+    )
+    window = Window.between(moment("12:00"), moment("13:00"))
+    for ids, is_whole in (("b", False), ("bc", True)):
+        rest = "".join(map(record.format, ids))
+        feed.always = [
+            (is_next_page, cut_off(f"<ListRecords>{rest}</ListRecords>")),
+            (lambda query: query["verb"] == "ListRecords", first),
+        ]
+        if is_whole:
+            assert sum(len(page) for page in opened.pages(window)) == 3
+        else:
+            with pytest.raises(Restart, match="ends after 2 records"):
+                list(opened.pages(window))
+    opened.close()
+
+
+def test_an_address_with_parameters(feed: Feed) -> None:
+    """Some feeds are a page of something else: what stands in the address stays."""
+    declared = {"type": "oai_pmh", "url": f"{feed.url}?page=oai", "metadata_prefix": "marc"}
+    opened = oai_pmh.Feed(OaiPmhSource.model_validate(declared | {"window": {"every": "1h"}}))
+    opened.now()
+    opened.close()
+    assert feed.asked[-1] == {"page": "oai", "verb": "Identify"}
+
+
 def begins(clock: str) -> Callable[[Query], bool]:
     return lambda query: query.get("from", "").endswith(f"T{clock}:00Z")
 
@@ -292,7 +349,7 @@ def test_an_outage_is_not_the_fault_of_windows(make_folder: MakeFolder, feed: Fe
     for _ in range(2):
         with pytest.raises(PartsMissing, match="3 parts"):
             folder.run()
-    assert len(set(feed.windows())) == 3
+    assert len(set(feed.windows())) == 4  # and the newest, to see whether it is these windows' fault
     feed.always = []
     folder.run()
     assert contents(folder) == expected

@@ -15,6 +15,7 @@ import pytest
 import esker
 from esker.errors import FunctionFailed, FunctionNotFound, UnsuitableData
 from esker.sources.function import find_function
+from esker.sources.parts import Parts
 from tests.folder import Folder
 
 MakeFolder = Callable[..., Folder]
@@ -271,3 +272,45 @@ def test_reading_files_without_loading(make_folder: MakeFolder) -> None:
     found = folder.open().read("sales")
     assert sorted(found.to_pylist(), key=lambda row: row["id"])[2]["amount"] is not None
     assert len(found) == 3
+
+
+@pytest.mark.spark
+def test_rows_without_any_value(make_folder: MakeFolder) -> None:
+    """They are rows: the key that they lack sends them to the quarantine, and nothing loses them."""
+    folder = project(
+        make_folder,
+        """
+        @esker.source
+        def orders():
+            yield [{"id": 1, "name": "a"}]
+            yield [{"id": None, "name": None}] * 2
+        """,
+        mode="upsert",
+        key=["id"],
+    )
+    rows = folder.run("orders").rows
+    assert (rows.read, rows.inserted, rows.quarantined) == (3, 1, 2)
+
+
+def test_two_columns_of_one_name() -> None:
+    with pytest.raises(UnsuitableData) as raised:
+        Parts().add(pa.table([[1], [2]], names=["id", "id"]))
+    assert raised.value.reason == "Two columns have the same name."
+
+
+@pytest.mark.spark
+def test_rows_of_a_key_are_not_cut_apart(make_folder: MakeFolder) -> None:
+    """In a mode that swaps rows, the second batch would take the place of the first."""
+    folder = project(
+        make_folder,
+        """
+        @esker.source
+        def orders():
+            for part in range(2):
+                yield [{"id": 1, "line": part * 60_000 + number} for number in range(60_000)]
+                yield esker.reached(part)
+        """,
+        mode="delete_insert",
+        key=["id"],
+    )
+    assert folder.run("orders").rows.inserted == 120_000

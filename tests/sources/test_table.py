@@ -200,6 +200,10 @@ def test_all_of_a_table(make_folder: MakeFolder) -> None:
     opened.engine.spark.sql("DELETE FROM lake.shop.bronze WHERE id = 2")
     assert folder.run("silver").rows.missing == 1
     assert ids(folder) == [1, 3]
+    folder.document["pipelines"]["silver"]["source"]["where"] = "id < 11"
+    folder.save()
+    assert folder.run("silver").rows.inserted == 1
+    assert ids(folder) == [1, 3, 10]
 
 
 @pytest.mark.spark
@@ -218,6 +222,12 @@ def test_a_query(make_folder: MakeFolder) -> None:
     put(folder, "c", 4, country="FR")
     opened.run_all()
     assert sorted(folder.rows("shop.silver", "country", "orders")) == [("DE", 3), ("FR", 1)]
+    folder.document["pipelines"]["silver"]["source"]["sql"] = (
+        "SELECT country, 10 * count(*) AS orders FROM shop.bronze GROUP BY country"
+    )
+    folder.save()
+    assert folder.run("silver").rows.updated == 2  # no table has changed, but the query has
+    assert folder.run("silver").rows.read == 0
 
 
 @pytest.mark.spark
@@ -303,5 +313,6 @@ def test_order(make_folder: MakeFolder) -> None:
         "other",
     ]
     assert made(a="shop.b", b="`shop`.`a`") == ["a", "b"]
+    assert made(gold="shop.silver", a="shop.b", b="shop.a", silver="shop.a") == ["a", "b", "silver", "gold"]
     assert made(x="shop.xy", xy="raw.x") == ["xy", "x"]
     assert made(x="shop.xyz", xy="raw.x") == ["x", "xy"]

@@ -22,11 +22,14 @@ def in_order(project: Project, names: Sequence[str]) -> list[str]:
         }
         for name, pipeline in chosen.items()
     }
-    sorter = TopologicalSorter(feeds)
-    try:
-        sorter.prepare()
-    except CycleError:
-        return list(names)
+    while True:
+        sorter = TopologicalSorter(feeds)
+        try:
+            sorter.prepare()
+            break
+        except CycleError as error:
+            circle = set(error.args[1])
+            feeds |= {name: feeds[name] - circle for name in circle}
     found: list[str] = []
     ready: list[str] = []
     places = {name: place for place, name in enumerate(names)}

@@ -11,6 +11,8 @@ KEYED: tuple[Mode, ...] = ("upsert", "insert_only", "delete_insert", "sync", "sc
 """Modes that compare rows by key."""
 WHOLE: tuple[Mode, ...] = ("replace", "sync")
 """Modes whose batch is all that the source holds."""
+SWAPPING: tuple[Mode, ...] = (*WHOLE, "replace_partitions", "delete_insert")
+"""Modes whose batch takes the place of rows that are stored: what is in two batches would lose the first."""
 DELETING: tuple[Mode, ...] = ("upsert", "delete_insert", "sync", "replace")
 """Modes whose batches can be told how many rows they may delete."""
 ROW_BY_ROW: tuple[Mode, ...] = ("append", "upsert", "insert_only")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from dotenv import dotenv_values
 from pydantic import BeforeValidator, Field, SecretStr
@@ -76,7 +76,7 @@ def remember_secret(value: str) -> None:
     if len(value) >= _SHORTEST_MASKED:
         # Also as it looks inside JSON, a Python value or an address.
         inner = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
-        _known_secrets.update({value, quote(value, safe="")} | inner)
+        _known_secrets.update({value, quote(value, safe=""), quote_plus(value)} | inner)
 
 
 def redact(text: str) -> str:

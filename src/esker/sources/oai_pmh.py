@@ -18,9 +18,10 @@ import pyarrow as pa
 from esker.errors import MissingPackage, SourceRefused
 from esker.project.sources import OaiPmhSource
 from esker.sources.by_id import RecordsById
+from esker.sources.restart import Restart
 from esker.sources.source import Opening
 from esker.sources.web import Client, Malformed
-from esker.sources.windowed import Restart, TimedSource, WindowedReader
+from esker.sources.windowed import TimedSource, WindowedReader
 from esker.sources.windows import Window
 
 try:
@@ -46,7 +47,10 @@ class _Page:
     """One answer: records and the token of the next page, or an error."""
 
     rows: pa.Table | None
-    token: str = ""
+    token: str | None = None
+    """Empty on the last page of a list, as the protocol demands; None where it has none at all."""
+    size: int | None = None
+    """Records of the whole list, as far as the feed knows."""
     error: str = ""
     told: str = ""
 
@@ -112,11 +116,16 @@ class Feed(TimedSource):
         if self._source.set is not None:
             asked["set"] = self._source.set
         tokens: set[str] = set()
+        read, size = 0, 0
         while True:
             page = self._client.get(self._source.url, asked, _page)
             if page.rows is None:
                 self._check(page, asked)
                 return
+            read, size = read + len(page.rows), page.size or size
+            # The end is told by an empty token. Feeds that leave it out give all the records they promised.
+            if tokens and page.token is None and (not len(page.rows) or read < size):
+                raise Restart(f"the feed's list ends after {read} records, without saying that it does")
             yield page.rows
             if not page.token:
                 return
@@ -147,8 +156,10 @@ class Feed(TimedSource):
 
     def _check(self, page: _Page, asked: Mapping[str, str]) -> None:
         """Raise for an error that the feed tells, unless it is that there is nothing."""
-        if page.error == "noRecordsMatch":
+        if page.error == "noRecordsMatch" and "resumptionToken" not in asked:
             return
+        if page.error == "noRecordsMatch":
+            raise Restart("the feed gave a resumption token, and no longer has what it stands for")
         if page.error == "badResumptionToken" and "resumptionToken" in asked:
             raise Restart(f"the feed no longer knows its resumption token: {page.told}")
         raise SourceRefused(self._source.url, f"{page.error}: {page.told}".rstrip(": "))
@@ -189,8 +200,12 @@ def _page(answer: Any) -> _Page:
     if found is None:
         raise Malformed("The answer has neither records nor an error.")
     rows = [_row(record) for record in found.iterfind(f"{_NAMESPACE}record")]
-    token = (found.findtext(f"{_NAMESPACE}resumptionToken") or "").strip()
-    return _Page(pa.Table.from_pylist(rows, schema=_SCHEMA), token)
+    token = found.find(f"{_NAMESPACE}resumptionToken")
+    table = pa.Table.from_pylist(rows, schema=_SCHEMA)
+    if token is None:
+        return _Page(table)
+    size = token.get("completeListSize", "")
+    return _Page(table, (token.text or "").strip(), int(size) if size.isdecimal() else None)
 
 
 def _row(record: Any) -> dict[str, Any]:

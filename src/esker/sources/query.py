@@ -17,7 +17,9 @@ from esker.sources.source import Opening, Slice
 from esker.sources.span import Span
 
 _MOVES = re.compile(
-    r"\b(current_(date|timestamp|time)|localtimestamp|curdate|now|rand|randn|random|uuid)\b", re.IGNORECASE
+    r"\b(current_(date|timestamp|time)|localtimestamp|curdate|now|unix_timestamp|rand|randn|random|randstr"
+    r"|uniform|shuffle|uuid)\b",
+    re.IGNORECASE,
 )
 """What answers differently each time, whatever the tables hold."""
 
@@ -47,7 +49,7 @@ class QueryReader(FrameReader):
             frame = query_frame(engine, catalog, self._source.sql)
             states = None if _MOVES.search(self._source.sql) else snapshots_read(frame)
         # What else it reads may have changed unseen.
-        end = {"snapshots": states} if states else None
+        end = {"snapshots": states, "query": self._source.digest} if states else None
         if end is not None and position == end and self._span is None:
             return []
         return [self._piece(position, end or position, "what a query returns", Rows(frame))]

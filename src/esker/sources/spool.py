@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Generic, TypeVar
@@ -120,5 +119,13 @@ class LineSpool(Spool[Sequence[str]]):
     def pieces(self) -> Iterator[Sequence[str]]:
         self.finish()
         with self.path.open(encoding="utf-8", newline="\n") as lines:
-            while piece := [line.removesuffix("\n") for line in islice(lines, _GROUP)]:
+            piece: list[str] = []
+            size = 0
+            for line in lines:
+                piece.append(line.removesuffix("\n"))
+                size += len(line)
+                if len(piece) == _GROUP or size >= _PIECE_BYTES:
+                    yield piece
+                    piece, size = [], 0
+            if piece:
                 yield piece

@@ -6,6 +6,8 @@ the newest one, there is nothing to do.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame
 
 from esker.engine.failures import explained
@@ -71,7 +73,10 @@ class TableReader(FrameReader):
 
     def _newest(self, present: Table) -> Position:
         assert present.snapshot is not None
-        return {"table": present.uuid, "snapshot": present.snapshot.id}
+        end: dict[str, Any] = {"table": present.uuid, "snapshot": present.snapshot.id}
+        if self._source.read == "whole" and self._source.where is not None:
+            end["where"] = self._source.where  # with another one, other rows are all of it
+        return end
 
     def _whole(self, present: Table) -> Rows:
         assert present.snapshot is not None

@@ -116,8 +116,8 @@ class Client:
 
     def _ask(self, url: str, query: Mapping[str, str]) -> httpx2.Response:
         self._pace.wait()
-        # Without parameters, those that a link holds stay as they are.
-        answer = self._http.get(url, params=dict(query) or None)
+        # Parameters that an address holds itself stay.
+        answer = self._http.get(httpx2.URL(url).copy_merge_params(dict(query)) if query else url)
         if answer.status_code in PASSING:
             wanted = _retry_after(answer)
             if wanted is not None and wanted <= _LONGEST_WAIT:
@@ -143,7 +143,7 @@ class Client:
 
 def address(url: str, query: Mapping[str, str]) -> str:
     """Return an address with its parameters."""
-    return str(httpx2.URL(url, params=dict(query)) if query else httpx2.URL(url))
+    return str(httpx2.URL(url).copy_merge_params(dict(query)) if query else httpx2.URL(url))
 
 
 def is_same_server(one: str | httpx2.URL, other: str | httpx2.URL) -> bool:

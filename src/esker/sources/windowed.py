@@ -32,6 +32,7 @@ from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.sources import WindowSettings
 from esker.project.types import Column, columns_from_json
+from esker.sources.restart import RESTARTS, Restart
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 from esker.sources.spool import ArrowSpool, Spool
@@ -39,15 +40,10 @@ from esker.sources.windows import Coverage, Window, cut, due_windows, newest_end
 
 _PEEKED = 20
 """Windows that are looked into for a person."""
-_RESTARTS = 3
 _IN_VAIN = 3
-"""So many windows that fail one after the other end a run."""
+"""So many windows that fail one after the other end a run, unless the newest one can be read."""
 _MOST_GAPS = 60
 """Intervals that fit into a ledger entry. Beyond, windows behind a new gap wait until one is closed."""
-
-
-class Restart(Exception):
-    """What was read of a window is void, and it must be read from its beginning."""
 
 
 class TimedSource(ABC):
@@ -112,6 +108,8 @@ class WindowedReader(Reader):
         self._noted: set[Window] = set()
         self._has_read = False
         """The source has answered for a window in this run."""
+        self._refusal: SourceRefused | None = None
+        """What it said to the first window that it would not read."""
         self._empty: list[Window] = []
         """Read in this run, without rows. As long as there is no table, nothing else remembers them."""
         self._done: list[Window] = []
@@ -164,26 +162,35 @@ class WindowedReader(Reader):
         covered: list[Window] = []
         failures: list[EskerError] = []
         before = Coverage.from_json(piece.start).with_windows(self._empty)
+        room = max(_MOST_GAPS, len(before.intervals))
         tried = in_vain = 0
         is_over = False
         for window in step.windows:
             if window.end > self._latest():
                 break  # by the source's clock, which it has told meanwhile
+            # No room for more gaps: what is behind a new one is for the next run.
+            is_over = len(before.with_windows([*covered, window]).intervals) > room
+            if is_over or spool.rows >= self._settings.split_at:
+                break
             tried += 1
             parts, failure = self._read(window, spool)
             covered += parts
             in_vain = 0 if parts else in_vain + 1
             if failure is not None:
                 failures.append(failure)
-            # Nobody answers any more, or there is no room for more gaps: the rest is for the next run.
-            is_over = in_vain == _IN_VAIN or len(before.with_windows(covered).intervals) >= _MOST_GAPS
-            if is_over or spool.rows >= self._settings.split_at:
+            if in_vain == _IN_VAIN:
+                # Either nobody answers any more, or just these cannot be read.
+                is_over, in_vain = not self._answers_elsewhere(before.with_windows(covered)), 0
+            if is_over:
                 break
         spool.finish()
         has_more = not is_over and (step.has_more or tried < len(step.windows))
+        if self._has_read:
+            self._note_failures()
+        elif self._refusal is not None and not has_more:
+            raise self._refusal  # as it would refuse all windows
         if not covered:
             return Fetched([], tuple(failures), has_more)
-        self._note_failures()
         if not spool.rows:
             self._empty += covered
         end = before.with_windows(covered).as_json()
@@ -245,31 +252,48 @@ class WindowedReader(Reader):
         if self._span is not None:
             yield from self._of_span(self._span)
             return
-        given_up = self._given_up()
+        left_out = self._left_out()
         known = coverage.with_windows(self._empty)
         for window in due_windows(self._settings, known, self._start(), self._clock()):
-            if window not in self._failed and window not in given_up:
+            if not left_out.covers(window):
                 yield window
 
     def _of_span(self, span: Span) -> Iterator[Window]:
         start = int((span.since or self._start()).timestamp())
         end = min(int(span.until.timestamp()), self._latest()) if span.until else self._latest()
+        failed = Coverage.of(self._failed)
         for gap in Coverage.of([*self._empty, *self._done]).gaps(start, end):
             for window in cut(gap, seconds_of(self._settings)):
-                if window not in self._failed:
+                if not failed.covers(window):
                     yield window
 
     def _latest(self) -> int:
         return newest_end(self._settings, self._clock())
 
-    def _given_up(self) -> set[Window]:
-        """Return the windows that have failed too often."""
+    def _left_out(self) -> Coverage:
+        """Return what is not tried: it has failed in this run, or too often."""
         state = self._opening.state
-        if state is None:
-            return set()
+        if state is None or self._span is not None:
+            return Coverage.of(self._failed)
         failed = failed_windows(state, self._project, self._opening.name)
         most = self._settings.max_attempts
-        return {Window(each.start, each.end) for each in failed if each.attempts >= most}
+        given_up = [Window(each.start, each.end) for each in failed if each.attempts >= most]
+        # Together: both halves of a window may have failed, each for itself.
+        return Coverage.of([*self._failed, *given_up])
+
+    def _answers_elsewhere(self, coverage: Coverage) -> bool:
+        """Tell whether the newest window that is due can be read. What it holds is loaded in its turn."""
+        due = list(self._due(coverage))
+        if not due:
+            return True  # there is no other
+        try:
+            found = self._rows(due[-1])
+        except SourceError:
+            return False
+        if found is not None:
+            found.close()
+        self._has_read = True
+        return True
 
     def _start(self) -> datetime:
         start = self._settings.start or self._source.earliest()
@@ -288,14 +312,16 @@ class WindowedReader(Reader):
         then = self._source.now() - timedelta(seconds=time.monotonic() - asked)
         self._now = min(self._clock(), then)
 
-    def _read(self, window: Window, spool: Spool[Any]) -> tuple[list[Window], WindowFailed | None]:
+    def _read(
+        self, window: Window, spool: Spool[Any], *, overlaps: bool = True
+    ) -> tuple[list[Window], WindowFailed | None]:
         """Bring a window's rows here; return which parts of it are, and why the rest is not."""
         asked = time.monotonic()
         try:
-            found = self._rows(window)
+            found = self._rows(window, overlaps=overlaps)
         except SourceError as error:
-            if isinstance(error, SourceRefused) and not self._has_read:
-                raise  # it would refuse all windows
+            if isinstance(error, SourceRefused):
+                self._refusal = self._refusal or error
             self._failed[window] = f"{error.message}: {error.reason}"
             return [], WindowFailed(str(window), self._failed[window])
         self._has_read = True
@@ -311,8 +337,12 @@ class WindowedReader(Reader):
             assert halves is not None
             parts: list[Window] = []
             failure: WindowFailed | None = None
+            left_out = self._left_out()
             for half in halves:
-                done, why = self._read(half, spool)
+                if left_out.covers(half):
+                    continue
+                # The second half begins where the first one ends: what is late there is found by that one.
+                done, why = self._read(half, spool, overlaps=overlaps and half is halves[0])
                 parts += done
                 failure = failure or why
             return parts, failure
@@ -331,13 +361,14 @@ class WindowedReader(Reader):
                 self._noted.add(window)
                 note_failure(state, self._project, self._opening.name, window.start, window.end, why)
 
-    def _rows(self, window: Window) -> Spool[Any] | None:
+    def _rows(self, window: Window, *, overlaps: bool = True) -> Spool[Any] | None:
         """Return a window's rows; None when they are too many and it can be halved."""
-        asked = Window(window.start - int(self._settings.overlap.total_seconds()), window.end)
+        overlap = int(self._settings.overlap.total_seconds()) if overlaps else 0
+        asked = Window(window.start - overlap, window.end)
         can_halve = window.halves(self._source.granule) is not None
         if can_halve and self._source.exceeds(asked, self._settings.split_at):
             return None
-        for _ in range(_RESTARTS):
+        for _ in range(RESTARTS):
             spool = self._source.spool()
             try:
                 for page in self._source.pages(asked):
@@ -354,7 +385,7 @@ class WindowedReader(Reader):
             else:
                 spool.finish()
                 return spool
-        raise SourceUnavailable(self._opening.pipeline.source.reads, why, _RESTARTS)
+        raise SourceUnavailable(self._opening.pipeline.source.reads, why, RESTARTS)
 
     def _drop_spools(self) -> None:
         while self._spools:

@@ -24,7 +24,7 @@ from esker.errors import FunctionFailed
 from esker.functions import Reached
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
-from esker.project.modes import WHOLE
+from esker.project.modes import SWAPPING, WHOLE
 from esker.project.sources import DltSource, PythonSource
 from esker.project.types import Column, columns_as_json, columns_from_json
 from esker.sources.exact import with_columns
@@ -131,6 +131,12 @@ class YieldingReader(Reader):
         """A batch is all that the source holds."""
         return self._opening.pipeline.mode in WHOLE
 
+    @property
+    def _is_one_batch(self) -> bool:
+        """Rows that take the place of stored ones are not cut, unless the project file says where."""
+        is_cut = "rows_per_batch" in self._source.model_fields_set
+        return self._is_whole or (self._opening.pipeline.mode in SWAPPING and not is_cut)
+
     def plan(self, position: Position | None) -> list[Slice]:
         if self._waiting is not None:
             return [self._waiting]
@@ -205,7 +211,7 @@ class YieldingReader(Reader):
                     break
                 if isinstance(found, Reached):
                     end, is_open = {"reached": self._checked(found.position)}, False
-                    if most is not None and not self._is_whole and taken.rows >= most:
+                    if most is not None and not self._is_one_batch and taken.rows >= most:
                         break
                     continue
                 is_open = True

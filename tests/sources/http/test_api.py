@@ -19,6 +19,7 @@ from esker.errors import EskerError, PagesAstray, SourceRefused, SourceUnavailab
 from esker.project.secrets import FromEnvironment, redact
 from esker.project.sources import HttpSource
 from esker.sources.http import api as reading
+from esker.sources.restart import Restart
 from esker.sources.windows import Window
 from tests.sources.rest_server import Api, Asked, Fault, basic, body, reset, serving, silence, status
 
@@ -437,6 +438,19 @@ def test_a_page_that_is_empty_too_early(api: Api, way: str) -> None:
     with pytest.raises(PagesAstray) as caught:
         read(source(api, way))
     assert "A page is empty after" in caught.value.reason
+
+
+@pytest.mark.parametrize("way", ["offset_total", "page_total"])
+def test_a_list_that_shrinks(api: Api, way: str) -> None:
+    """What stands behind moves up, and past the reader: what was read is void."""
+
+    def shrink(handler: Any) -> None:
+        del api.records[:4]
+        status(500)(handler)
+
+    api.faults = [(lambda asked: is_second(asked) or asked.query.get("page") == "2", shrink)]
+    with pytest.raises(Restart, match="some may have been missed"):
+        read(source(api, way))
 
 
 @pytest.mark.parametrize("way", WAYS)

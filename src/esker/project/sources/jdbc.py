@@ -155,6 +155,11 @@ class JdbcSource(SourceDeclaration):
             raise MistakeAt(
                 ("mode",), f"mode {mode} takes a batch for all there is; with cursor:, it is what is new"
             )
+        if mode == "delete_insert" and self.chunks is not None:
+            raise MistakeAt(
+                ("source", "chunks"),
+                "rows of a key may stand in several chunks, and those of the last would replace the others",
+            )
         if mode in _REPEATABLE:
             return
         repeats = {
@@ -174,7 +179,7 @@ class JdbcSource(SourceDeclaration):
     def _known_without_credentials(cls, url: str) -> str:
         if not url.startswith(tuple(_KINDS)):
             raise ValueError(f"the url must begin with {', '.join(_KINDS)}")
-        if re.search(r"//[^/?]*@|[?&;](?:user|password)=", url):
+        if re.search(r"(?i)//[^/?]*@|[?&;][^=&;]*(?:user|pass|secret|token)[^=&;]*=", url):
             raise ValueError("the url holds credentials; write them as user: and password: ${NAME}")
         return url
 

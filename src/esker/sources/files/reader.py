@@ -18,7 +18,7 @@ from esker.errors import EskerError, FileChanged
 from esker.ledger.entry import Position
 from esker.ledger.loaded_files import LoadedFiles
 from esker.ledger.run_id import new_run_id
-from esker.project.modes import WHOLE
+from esker.project.modes import SWAPPING, WHOLE
 from esker.project.pipelines import Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column
@@ -168,7 +168,16 @@ class FilesReader(Reader):
         self.copies.close()
 
     def batches(self, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, ...]]:
-        """Yield files in parts that are not too large."""
+        """Yield files in parts that are not too large.
+
+        A batch that takes the place of stored rows is cut only where the project file says so: rows of a
+        partition, or of a key, may stand in several files.
+        """
+        declared = self.source.model_fields_set & {"max_files", "max_bytes"}
+        if self.pipeline.mode in SWAPPING and not declared:
+            if files:
+                yield tuple(files)
+            return
         most = self.source.max_bytes
         if most is None and any(self.copies.is_needed(file) for file in files):
             most = _MOST_COPIED

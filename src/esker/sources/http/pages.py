@@ -25,6 +25,7 @@ from esker.project.sources.http import (
 )
 from esker.sources.http.ahead import Ahead
 from esker.sources.http.json_text import MISSING, elements, parsed, raw_at, value_at
+from esker.sources.restart import Restart
 from esker.sources.web import Client, Malformed, address, is_same_server
 
 _NO_CONTENT = 204
@@ -149,7 +150,7 @@ class Pages:
             while True:
                 # An API may give fewer records than it is asked for: what came is what counts.
                 page = ahead.take(at, _following(at, step, total))
-                total = total if page.mark is None else _number(page.mark)
+                total = self._total(page, total)
                 self._check(page, before, at, total, "records")
                 if not page.records:
                     return
@@ -170,7 +171,7 @@ class Pages:
                 # How many there are is known from the first one on: before, only one is asked for.
                 step = 0 if at == first else 1
                 page = ahead.take(at, _following(at, step, None if total is None else first + total))
-                total = total if page.mark is None else _number(page.mark)
+                total = self._total(page, total)
                 self._check(page, before, at - first, total, "pages")
                 if not page.records:
                     return
@@ -178,6 +179,19 @@ class Pages:
                 at, before = at + 1, page.records
                 if at - first == total:
                     return
+
+    @staticmethod
+    def _total(page: Page, before: int | None) -> int | None:
+        """Return how many there are. Raises Restart when they have become fewer.
+
+        What stood behind has moved up then, and some of it into places that were read already.
+        """
+        if page.mark is None:
+            return before
+        total = int(page.mark)
+        if before is not None and total < before:
+            raise Restart(f"there were {before} in its list, and now {total}: some may have been missed")
+        return total
 
     def _check(self, page: Page, before: list[str], read: int, total: int | None, noun: str) -> None:
         """Raise for a page that ends too early, or not at all."""
@@ -240,10 +254,6 @@ class Pages:
 def _link(answer: Any, key: str) -> str | None:
     found = answer.links.get(key, {}).get("url")
     return found if isinstance(found, str) and found else None
-
-
-def _number(mark: str | None) -> int | None:
-    return None if mark is None else int(mark)
 
 
 def _following(at: int, step: int, end: int | None) -> Iterable[int]:

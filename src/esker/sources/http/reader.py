@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
+from esker.errors import SourceUnavailable
 from esker.ledger.entry import Position
 from esker.ledger.loaded_files import FileVersion
 from esker.ledger.run_id import new_run_id
@@ -24,6 +25,7 @@ from esker.project.types import Column
 from esker.sources.files.found import FoundFile
 from esker.sources.files.jsonl import JsonLinesFormat
 from esker.sources.http.api import Api
+from esker.sources.restart import RESTARTS, Restart
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 from esker.sources.spool import LineSpool
@@ -111,10 +113,7 @@ class WholeReader(Reader):
         return [Slice(position, position, new_run_id(), 0, summary, None)]
 
     def fetch(self, slices: list[Slice]) -> Fetched:
-        spool = self._fresh()
-        for page in self._api.pages(None):
-            spool.add(page)
-        spool.finish()
+        spool = self._all()
         piece = slices[0]
         end: Position = {"records": spool.rows, "digest": spool.digest}
         if self._span is not None:
@@ -151,6 +150,20 @@ class WholeReader(Reader):
         with closing(self._api):
             if self._spool is not None:
                 self._spool.close()
+
+    def _all(self) -> LineSpool:
+        """Bring all records here; from the beginning, when they change on the way."""
+        for _ in range(RESTARTS):
+            spool = self._fresh()
+            try:
+                for page in self._api.pages(None):
+                    spool.add(page)
+            except Restart as error:
+                why = str(error)
+            else:
+                spool.finish()
+                return spool
+        raise SourceUnavailable(self._opening.pipeline.source.reads, why, RESTARTS)
 
     def _fresh(self) -> LineSpool:
         if self._spool is not None:

@@ -87,7 +87,8 @@ class Relation:
     def _from(self) -> str:
         if self._source.table is not None:
             return self.dialect.table(self._source.table)
-        return f"({self._source.query}) AS {_ROWS}"
+        # A query may end with a comment.
+        return f"({self._source.query}\n) AS {_ROWS}"
 
     def column(self, wanted: str) -> DatabaseColumn:
         """Return a column by its name, or raise SourceRefused."""

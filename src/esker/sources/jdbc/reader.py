@@ -22,7 +22,7 @@ from esker.engine.kept import KeptFrames
 from esker.errors import NullCursor
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
-from esker.project.modes import WHOLE
+from esker.project.modes import SWAPPING
 from esker.project.sources import JdbcSource
 from esker.project.sources.jdbc import Chunks
 from esker.project.types import Column, columns_from_json
@@ -75,7 +75,7 @@ class JdbcReader(Reader):
             return [self._whole(position, position)]
         if self._source.cursor is not None:
             return self._new_rows(self._source.cursor, position)
-        if self._opening.pipeline.mode in (*WHOLE, "replace_partitions", "delete_insert"):
+        if self._opening.pipeline.mode in SWAPPING:
             # Partitions and keys that are spread over chunks would be swapped for a part of them.
             return [self._whole(position, {"rounds": _rounds(position) + 1})]
         return self._chunks(position)
