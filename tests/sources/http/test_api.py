@@ -483,6 +483,18 @@ def test_a_page_in_the_middle_that_is_not_found(api: Api, way: str) -> None:
         read(source(api, way, empty_status=404))
 
 
+@pytest.mark.parametrize(
+    "paginator", [{"type": "single_page"}, {"type": "json_link", "next_url_path": "paging.nxt"}]
+)
+def test_a_next_link_that_nobody_reads(api: Api, paginator: dict[str, str]) -> None:
+    """A slip in the path, or no paginator at all: three of ten records are no success."""
+    first = {"items": [{"id": 1}], "paging": {"next": f"{api.url}/body?at=3"}}
+    api.always = [(lambda asked: True, body(json.dumps(first).encode()))]
+    with pytest.raises(PagesAstray) as caught:
+        read(source(api, "body", paginator=paginator))
+    assert "/body?at=3" in caught.value.reason
+
+
 def test_a_next_page_that_nobody_declared(api: Api) -> None:
     with pytest.raises(PagesAstray) as caught:
         read(source(api, "linked", paginator={"type": "single_page"}))

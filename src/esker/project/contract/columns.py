@@ -148,6 +148,15 @@ def _logical_type(document: Document, path: KeyPath, declared: dict[str, Any]) -
     return parse_type(_FORMATS.get(str(options.get("format")), _LOGICAL[logical]))
 
 
+def is_known(physical: str) -> bool:
+    """Tell whether a physical type is one that tables here can have."""
+    try:
+        parse_type(_plain(physical))
+    except TypeSyntaxError:
+        return False
+    return True
+
+
 def _plain(physical: str) -> str:
     """Return a type of a database in the words of Spark, where it has the same meaning."""
     text = physical.strip()

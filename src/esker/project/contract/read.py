@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from esker.errors import Problem
-from esker.project.contract.columns import column_name, read_columns
+from esker.project.contract.columns import column_name, is_known, read_columns
 from esker.project.contract.model import Contract, ContractColumn, Reference, RowRule, Unique
 from esker.project.contract.options import Mistake, Options
 from esker.project.contract.rules import RuleReader
@@ -16,6 +17,8 @@ from esker.project.document import Document, KeyPath, read_document
 from esker.project.layout import PartitionField, parse_partition_field, parse_sort_field
 from esker.project.reserved import why_reserved
 from esker.project.suggest import closest
+
+_STATUSES = ("proposed", "draft", "active", "deprecated", "retired")
 
 
 class UnreadableContract(ValueError):
@@ -62,7 +65,7 @@ def _contract(document: Document, table: str, wanted: str | None) -> Contract:
         file=document.file,
         id=str(data["id"]),
         version=str(data["version"]),
-        status=str(data.get("status") or "active").lower(),
+        status=_status(document),
         name=str(declared["name"]),
         columns=tuple(columns),
         key=tuple(column_name(each) for each in keys),
@@ -74,8 +77,29 @@ def _contract(document: Document, table: str, wanted: str | None) -> Contract:
         rules=tuple(rules.rules),
         audits=tuple(rules.audits),
         limits=options.limits(),
-        notes=tuple(rules.notes),
+        notes=(*rules.notes, *_unread_types(declared["properties"], columns)),
     )
+
+
+def _status(document: Document) -> str:
+    """Return the contract's status. One that nobody knows might have been meant to hold rows back."""
+    status = str(document.data.get("status") or "active").lower()
+    if status not in _STATUSES:
+        guess = closest(status, _STATUSES)
+        raise Mistake(
+            ("status",),
+            f'"{status}" is none of {", ".join(_STATUSES)}' + (f'; did you mean "{guess}"?' if guess else ""),
+        )
+    return status
+
+
+def _unread_types(declared: Sequence[dict[str, Any]], columns: Sequence[ContractColumn]) -> Iterator[str]:
+    """Yield what is to be said of physical types that are not Spark's: the logical type is taken then."""
+    types = {each.column.name.lower(): each.column.type for each in columns}
+    for each in declared:
+        physical, name = each.get("physicalType"), column_name(each)
+        if physical is not None and name.lower() in types and not is_known(physical):
+            yield f'{name}: physicalType "{physical}" is not known here, and {types[name.lower()]} is taken'
 
 
 def _place(document: Document, table: str, wanted: str | None) -> KeyPath:

@@ -231,11 +231,14 @@ class Pages:
         """Return what an answer says of other pages."""
         match self.resource.paginator:
             case SinglePagePaginator():
-                return _link(answer, "next")
+                return _link(answer, "next") or self._unread_link(body)
             case HeaderLinkPaginator(links_next_key=key):
                 return _link(answer, key)
             case JsonLinkPaginator(next_url_path=path) | CursorPaginator(cursor_path=path):
                 found = value_at(body, path)
+                if found is MISSING and (link := self._unread_link(body)) is not None:
+                    why = f'There is nothing at "{path}", and another link leads on: "{redact(link)}".'
+                    raise self._astray(why, "Correct the paginator: it must say where that link stands.")
                 if found is MISSING or found in (None, "", False):
                     return None
                 if not isinstance(found, str):
@@ -249,6 +252,15 @@ class Pages:
                     raise Malformed(f'The answer has no number at "{total}" (total_path).')
                 return found
         raise AssertionError
+
+    def _unread_link(self, body: Any) -> str | None:
+        """Return a link to a next page that nobody told of, if it is plainly one: beside the records."""
+        places = [body, *body.values()] if isinstance(body, dict) else []
+        for place in places:
+            found = place.get("next") if isinstance(place, dict) else None
+            if isinstance(found, str) and found.startswith(("http://", "https://")):
+                return found
+        return None
 
 
 def _link(answer: Any, key: str) -> str | None:
