@@ -265,7 +265,7 @@ def _defaults(project: Project, log: Path) -> dict[str, str]:
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(project.folder / ".esker" / "spark"),
-        "spark.redaction.regex": "(?i)secret|password|token|credential|access[.]?key",
+        "spark.redaction.regex": "(?i)secret|password|token|credential|(access|account)[._-]?key",
         # What is kept on disk goes there through a stream that remembers a hundred objects, and each has
         # thousands of rows: a gigabyte of heap was not enough.
         "spark.serializer.objectStreamReset": "1",

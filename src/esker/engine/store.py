@@ -31,6 +31,11 @@ _OTHER_WAYS = {
     "abfss": ("adls.token", "adls.token-credential-provider", "adls.refresh-credentials-endpoint"),
 }
 """Properties of Iceberg's by which it reaches stores in ways that this process does not know."""
+_CLIENTS = {
+    "gs": "org.apache.iceberg.gcp.gcs.GCSFileIO",
+    "abfss": "org.apache.iceberg.azure.adlsv2.ADLSFileIO",
+}
+"""Iceberg's own clients: Hadoop's have properties of their own."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -68,7 +73,8 @@ class Store:
             knows=frozenset(
                 scheme
                 for scheme, ways in _OTHER_WAYS.items()
-                if all(properties.get(name, "false") == "false" for name in ways)
+                if _CLIENTS.get(scheme) in (None, properties.get("io-impl"))
+                and all(properties.get(name, "false") == "false" for name in ways)
             ),
             further=tuple(
                 sorted(

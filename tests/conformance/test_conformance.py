@@ -1,0 +1,71 @@
+"""Every catalog and store holds the same promises; where a server cannot, that is known and said.
+
+The short version runs on the embedded catalog and on SeaweedFS. `make soak` tries everything and writes
+docs/catalogs.json, from which `make docs` makes the matrix in docs/reference/catalogs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esker.errors import InvalidProject
+from tests.conformance.capabilities import CAPABILITIES
+from tests.conformance.lakes import KINDS, NO_SERVER, Lake, made
+from tests.conformance.results import Results, write
+
+SHORT = {
+    ("sqlite", "publish"),
+    ("hadoop", "append"),
+    ("hadoop", "upsert"),
+    ("rest", "create"),
+    ("rest", "evolve"),
+    ("rest", "race"),
+    ("s3tables", "append"),
+}
+"""What the normal suite tries: what no other test of it does."""
+
+
+def _cases() -> Iterator[Any]:
+    for kind in KINDS:
+        for capability in CAPABILITIES:
+            marks = [] if (kind, capability) in SHORT else [pytest.mark.soak]
+            yield pytest.param(kind, capability, marks=marks, id=f"{kind}-{capability.replace(' ', '_')}")
+
+
+@pytest.fixture(scope="module")
+def found() -> Iterator[Results]:
+    """What the tests of this module find; kept when it is complete."""
+    found: Results = {}
+    yield found
+    write(found)
+
+
+@pytest.fixture
+def lake(request: pytest.FixtureRequest, tmp_path: Path, spark_running: None) -> Iterator[Lake]:
+    """An empty lake of the test's kind."""
+    if request.node.callspec.params["kind"] in ("rest", "s3tables"):
+        request.getfixturevalue("seaweedfs")
+    with made(request.node.callspec.params["kind"], request, tmp_path / "lake") as lake:
+        yield lake
+
+
+@pytest.mark.spark
+@pytest.mark.server
+@pytest.mark.parametrize(("kind", "capability"), _cases())
+def test_promise(kind: str, capability: str, lake: Lake, tmp_path: Path, found: Results) -> None:
+    """A capability is there, or the limit that the page names is still there."""
+    limit = KINDS[kind].limits.get(capability)
+    try_it = CAPABILITIES[capability]
+    if limit is None:
+        try_it(lake, tmp_path / "work")
+    elif limit == NO_SERVER:
+        assert lake.cutting is None
+    else:
+        refusal = InvalidProject if limit.startswith("refused") else Exception
+        with pytest.raises(refusal):
+            try_it(lake, tmp_path / "work")
+    found.setdefault(kind, {})[capability] = limit or "yes"
