@@ -10,6 +10,7 @@ from esker.engine.buckets import file_system
 from esker.engine.catalogs import bind
 from esker.engine.session import needed_jars
 from esker.errors import InvalidProject, ProfileUnusable
+from esker.pipeline.doctor import examine
 from esker.project import Project, load_project
 from esker.project.sources.store_address import store_address
 
@@ -90,6 +91,11 @@ def test_a_profile_is_read_from_amazons_files(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(ProfileUnusable) as caught:
             bind(project.catalog, project)
         assert why in (caught.value.reason or ""), profile
+    found = list(examine(project))
+    assert (found[-1].check, found[-1].ok) == ("keys of lake", False), (
+        "the doctor says it, and starts nothing"
+    )
+    assert found[-1].detail.startswith(ProfileUnusable.code)
     address = store_address("s3://landing/*.csv")
     assert address is not None
     project = load(tmp_path, store)
