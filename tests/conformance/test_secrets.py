@@ -42,7 +42,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark_running: None) ->
 
 @pytest.mark.spark
 @pytest.mark.server
-@pytest.mark.parametrize("kind", _cases())
+@pytest.mark.parametrize("kind", list(_cases()))
 def test_credentials_are_told_to_nobody(
     kind: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
