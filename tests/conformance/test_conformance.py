@@ -7,13 +7,14 @@ docs/catalogs.json, from which `make docs` makes the matrix in docs/reference/ca
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from esker.errors import InvalidProject
-from tests.conformance.capabilities import CAPABILITIES, sales_of
+from tests.conformance.capabilities import CAPABILITIES, race, sales_of
 from tests.conformance.lakes import KINDS, NO_SERVER, Lake, made
 from tests.conformance.results import Results, write
 
@@ -62,6 +63,9 @@ def test_promise(kind: str, capability: str, lake: Lake, tmp_path: Path, found: 
         try_it(lake, tmp_path / "work")
     elif limit == NO_SERVER:
         assert lake.cutting is None
+    elif limit.startswith("tried behind a lock"):
+        locked = {"catalog": {**lake.project["catalog"], "properties": lake.lock}}
+        race(replace(lake, project=lake.project | locked), tmp_path / "work", rounds=2)
     elif limit.startswith("not promised"):
         project = sales_of(lake, tmp_path / "work").open().project
         assert any("one writer" in warning for warning in project.warnings())
