@@ -220,6 +220,10 @@ _NO_VERSIONS = (
     "tried behind a lock (`lock-impl` of Iceberg's in `properties`): moto's Glue compares no versions, and "
     "loses one of two commits of the same moment; Amazon's own compares them"
 )
+_NO_GC = (
+    "Nessie switches `gc.enabled` off for its tables, and Iceberg refuses to expire their snapshots then; "
+    "Nessie's own GC tool does that"
+)
 _PUFFIN = "the table bucket of SeaweedFS 4.48 takes no `.puffin` files, so use format version 2 there"
 
 KINDS: dict[str, Kind] = {
@@ -230,7 +234,7 @@ KINDS: dict[str, Kind] = {
     "jdbc": Kind("jdbc (PostgreSQL 15), folders", _jdbc),
     "rest": Kind("rest (SeaweedFS, OAuth2), S3", _rest, {"version 3": _PUFFIN}),
     "s3tables": Kind("s3tables (SeaweedFS, SigV4), S3", _s3tables, {"version 3": _PUFFIN}),
-    "nessie": Kind("nessie (0.99), S3", _nessie),
+    "nessie": Kind("nessie (0.99), S3", _nessie, {"expire": _NO_GC}),
     "hive": Kind("hive (Metastore 2.3), folders", _hive),
     "glue": Kind("glue (moto), S3", _glue, {"race": _NO_VERSIONS}),
     "hadoop": Kind(
@@ -240,6 +244,9 @@ KINDS: dict[str, Kind] = {
         | dict.fromkeys(("upsert", "sync", "change log", "quarantine", "version 3"), _FOLDERS),
     ),
 }
+
+ERRORS = {_PUFFIN: r"\.puffin", _NO_GC: "GC is disabled", _FOLDERS: "does not keep two writers apart"}
+"""What is said where a limit is met."""
 
 
 @contextmanager

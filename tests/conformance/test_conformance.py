@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from esker.errors import InvalidProject
 from tests.conformance.capabilities import CAPABILITIES, race, sales_of
-from tests.conformance.lakes import KINDS, NO_SERVER, Lake, made
+from tests.conformance.lakes import ERRORS, KINDS, NO_SERVER, Lake, made
 from tests.conformance.results import Results, write
 
 SHORT = {
@@ -70,7 +69,6 @@ def test_promise(kind: str, capability: str, lake: Lake, tmp_path: Path, found: 
         project = sales_of(lake, tmp_path / "work").open().project
         assert any("one writer" in warning for warning in project.warnings())
     else:
-        refusal = InvalidProject if limit.startswith("refused") else Exception
-        with pytest.raises(refusal):
+        with pytest.raises(Exception, match=ERRORS[limit]):
             try_it(lake, tmp_path / "work")
     found.setdefault(kind, {})[capability] = limit or "yes"
