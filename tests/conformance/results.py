@@ -11,7 +11,7 @@ from tests.conformance.lakes import KINDS
 FILE = Path(__file__).parents[2] / "docs/catalogs.json"
 
 Results = dict[str, dict[str, str]]
-"""By kind and capability: "yes", or why not."""
+"""By kind and capability: "yes", why not, or "failed"."""
 
 
 def read() -> Results:
@@ -21,8 +21,10 @@ def read() -> Results:
 
 
 def write(found: Results) -> None:
-    """Keep what was found of each kind that was tried in everything; what is known of others stays."""
-    known = read() | {kind: cells for kind, cells in found.items() if len(cells) == len(CAPABILITIES)}
+    """Keep what was found; what is known of others stays."""
+    known = read()
+    for kind, cells in found.items():
+        known[kind] = known.get(kind, {}) | cells
     document = {
         "capabilities": {name: (try_it.__doc__ or "").strip() for name, try_it in CAPABILITIES.items()},
         "kinds": {name: kind.title for name, kind in KINDS.items()},

@@ -36,7 +36,7 @@ def _cases() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def found() -> Iterator[Results]:
-    """What the tests of this module find; kept when it is complete."""
+    """What the tests of this module find; kept at their end."""
     found: Results = {}
     yield found
     write(found)
@@ -57,6 +57,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark_running: None) ->
 def test_promise(kind: str, capability: str, lake: Lake, tmp_path: Path, found: Results) -> None:
     """A capability is there, or the limit that the page names is still there."""
     limit = KINDS[kind].limits.get(capability)
+    found.setdefault(kind, {})[capability] = "failed"
     try_it = CAPABILITIES[capability]
     if limit is None:
         try_it(lake, tmp_path / "work")
@@ -71,4 +72,4 @@ def test_promise(kind: str, capability: str, lake: Lake, tmp_path: Path, found: 
     else:
         with pytest.raises(Exception, match=ERRORS[limit]):
             try_it(lake, tmp_path / "work")
-    found.setdefault(kind, {})[capability] = limit or "yes"
+    found[kind][capability] = limit or "yes"
