@@ -1,4 +1,4 @@
-"""One project with catalogs of several kinds: each pipeline writes into its own, and nobody into another's."""
+"""One project with catalogs of several kinds: each pipeline writes into its own, and into no other."""
 
 from __future__ import annotations
 
