@@ -10,7 +10,6 @@ from esker.engine.store import LOCAL, Store
 _WITH_CREDENTIALS = (
     "org.apache.iceberg.aws.s3.S3FileIO",
     "org.apache.iceberg.gcp.gcs.GCSFileIO",
-    "org.apache.iceberg.azure.adlsv2.ADLSFileIO",
     "org.apache.iceberg.io.ResolvingFileIO",
 )
 
