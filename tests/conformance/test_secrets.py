@@ -53,6 +53,7 @@ def test_credentials_are_told_to_nobody(
     said = {" ".join(words): _asked(folder.path, *words) for words in ASKED}
     assert '"status": "succeeded"' in said["run --json"]
     said |= _dumps(folder.open().engine.spark)
+    assert "spark.sql.catalog.lake.warehouse" in said["SET"], "the dump is of the session with the catalog"
 
     # The same with keys that nobody accepts, and with a server that is not there.
     for name in ("S3_SECRET", "CATALOG_CREDENTIAL", "LAKE_PASSWORD"):
