@@ -28,9 +28,13 @@ ASKED = (
 SECRETIVE = ("rest", "jdbc", "s3tables", "nessie", "glue", "sqlite-s3", "sqlite-azure")
 
 
+SHORT = (("plan", "--json"), ("run", "--json"))
+
+
 def _cases() -> Iterator[Any]:
+    yield pytest.param("rest", SHORT, id="rest-short")
     for kind in SECRETIVE:
-        yield pytest.param(kind, marks=[] if kind == "rest" else [pytest.mark.soak])
+        yield pytest.param(kind, ASKED, marks=pytest.mark.soak, id=kind)
 
 
 @pytest.fixture
@@ -42,15 +46,19 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark_running: None) ->
 
 @pytest.mark.spark
 @pytest.mark.server
-@pytest.mark.parametrize("kind", list(_cases()))
+@pytest.mark.parametrize(("kind", "asked"), list(_cases()))
 def test_credentials_are_told_to_nobody(
-    kind: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    asked: tuple[tuple[str, ...], ...],
+    lake: Lake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever is asked, also when it goes wrong; and the settings of Spark, dumped in every way it has."""
     assert lake.secrets, KINDS[kind].title
     folder = sales_of(lake, tmp_path / "project")
     folder.write_csv("landing/a.csv", ["id"], [(1,)])
-    said = {" ".join(words): _asked(folder.path, *words) for words in ASKED}
+    said = {" ".join(words): _asked(folder.path, *words) for words in asked}
     assert '"status": "succeeded"' in said["run --json"]
     said |= _dumps(folder.open().engine.spark)
     assert "spark.sql.catalog.lake.warehouse" in said["SET"], "the dump is of the session with the catalog"
@@ -60,7 +68,8 @@ def test_credentials_are_told_to_nobody(
         monkeypatch.setenv(name, "nobody:mistaken-sesame")
     wrong = sales_of(lake, tmp_path / "wrong")
     wrong.write_csv("landing/a.csv", ["id"], [(1,)])
-    said |= {f"wrong {' '.join(words)}": _asked(wrong.path, *words) for words in (("run",), ("doctor",))}
+    for words in (("run",), ("doctor",)):
+        said[f"wrong {words[0]}"] = _asked(wrong.path, *words)
     said["command lines"] = "\n".join(command_lines())
 
     secrets = (*lake.secrets, "mistaken-sesame")
