@@ -209,6 +209,7 @@ def test_several_kinds_in_one_project(tmp_path: Path) -> None:
         ([GLUE.replace("s3://", "gs://"), "store: {type: gcs}"], "Glue's tables are in S3"),
         ([GLUE.replace("s3://lake/tables", "wh"), S3], "Glue's tables are in S3"),
         ([GLUE[:-1] + ", properties: {glue.id: x}}", S3], '"glue.id" has a key of its own'),
+        ([GLUE[:-1] + ", endpoint: 'http://moto'}", ROLE], "does not go to endpoint: with role:"),
         ([GLUE, "store: {type: gcs}"], "the store is of type gcs, and the warehouse of s3"),
         (["catalog: {type: s3tables, warehouse: 's3://lake'}"], "write the ARN of a table bucket"),
         ([f"catalog: {{type: s3tables, warehouse: '{ARN}'}}", ROLE], "does not sign requests with role:"),

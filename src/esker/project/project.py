@@ -141,6 +141,13 @@ class Project(Declaration):
                 "Iceberg's client does not sign requests with role:; let the AWS environment assume the "
                 "role, or write keys or a profile",
             )
+        if isinstance(catalog, GlueCatalog) and catalog.endpoint is not None:
+            if isinstance(store, S3Store) and store.role is not None:
+                raise MistakeAt(
+                    (*place, "endpoint"),
+                    "Iceberg's client does not go to endpoint: with role:; set AWS_ENDPOINT_URL_GLUE in the "
+                    "environment instead",
+                )
         if isinstance(catalog, RestCatalog) and catalog.vended_credentials:
             given = isinstance(store, AzureStore) and (store.account_key or store.sas_token)
             if given or (isinstance(store, S3Store) and store.has_way_in and not signs):
