@@ -133,21 +133,21 @@ class Project(Declaration):
         signs = isinstance(catalog, S3TablesCatalog) or (
             isinstance(catalog, RestCatalog) and catalog.sigv4 is not None
         )
+        assumes = isinstance(store, S3Store) and store.role is not None
         if isinstance(catalog, S3TablesCatalog) and not isinstance(store, S3Store):
             raise MistakeAt((*place, "store"), f"S3 Tables are in S3, and the store is of type {store.type}")
-        if signs and isinstance(store, S3Store) and store.role is not None:
+        if signs and assumes:
             raise MistakeAt(
                 (*place, "store"),
                 "Iceberg's client does not sign requests with role:; let the AWS environment assume the "
                 "role, or write keys or a profile",
             )
-        if isinstance(catalog, GlueCatalog) and catalog.endpoint is not None:
-            if isinstance(store, S3Store) and store.role is not None:
-                raise MistakeAt(
-                    (*place, "endpoint"),
-                    "Iceberg's client does not go to endpoint: with role:; set AWS_ENDPOINT_URL_GLUE in the "
-                    "environment instead",
-                )
+        if isinstance(catalog, GlueCatalog) and catalog.endpoint is not None and assumes:
+            raise MistakeAt(
+                (*place, "endpoint"),
+                "Iceberg's client does not go to endpoint: with role:; set AWS_ENDPOINT_URL_GLUE in the "
+                "environment instead",
+            )
         if isinstance(catalog, RestCatalog) and catalog.vended_credentials:
             given = isinstance(store, AzureStore) and (store.account_key or store.sas_token)
             if given or (isinstance(store, S3Store) and store.has_way_in and not signs):
