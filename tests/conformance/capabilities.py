@@ -187,13 +187,14 @@ def change_log(lake: Lake, path: Path) -> None:
 
 
 def quarantine(lake: Lake, path: Path) -> None:
-    """A row without its key is put aside with the reason, and the others are loaded."""
-    works = works_of(lake, path)
-    done = works.load([*FIRST, {"id": None, "at": 1, "name": "without a key"}])
-    assert (done.rows.inserted, done.rows.quarantined) == (6, 1)
-    [bad] = works.read(QUARANTINE)
-    assert "without a key" in str(bad)
-    assert names(works) == NAMES
+    """A row that cannot be loaded is put aside with the reason, and the others are loaded."""
+    folder = sales_of(lake, path, columns={"amount": "int"}, bad_rows="quarantine")
+    folder.write_csv("landing/a.csv", ["id", "amount"], [(1, 10), (2, "much"), (3, 30)])
+    done = folder.run("works")
+    assert (done.rows.inserted, done.rows.quarantined, done.log_lag) == (2, 1, 0)
+    [bad] = folder.open().engine.spark.table(QUARANTINE).collect()
+    assert "much" in str(bad)
+    assert folder.rows("shop.works", "id", "amount") == [(1, 10), (3, 30)]
 
 
 def _several(lake: Lake, path: Path) -> Folder:

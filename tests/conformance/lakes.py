@@ -241,7 +241,7 @@ KINDS: dict[str, Kind] = {
         "hadoop, folders",
         _hadoop,
         {"lost answer": NO_SERVER, "race": _ONE_WRITER}
-        | dict.fromkeys(("upsert", "sync", "change log", "quarantine", "version 3"), _FOLDERS),
+        | dict.fromkeys(("upsert", "sync", "change log", "version 3"), _FOLDERS),
     ),
 }
 
