@@ -24,6 +24,7 @@ from esker.project.json_schema import json_schema
 from esker.project.settings import Memory
 
 FOLDER = Path(__file__).parent / "reference"
+RESULTS = Path(__file__).parent / "catalogs.json"
 REPAIR = "make docs"
 NOTE = "<!-- Written by docs/generate.py from the code. Do not edit: change the code, then `make docs`. -->"
 
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         "commands.md": commands_page(),
         "project-file.md": project_file_page(json_schema()),
         "errors.md": errors_page(),
+        "catalogs.md": catalogs_page(json.loads(RESULTS.read_text(encoding="utf-8"))),
     }
     if "--check" in arguments:
         stale = [name for name, text in pages.items() if _present(FOLDER / name) != text]
@@ -173,6 +175,12 @@ _TITLES = {
     "SqliteCatalog": "Catalog: sqlite",
     "JdbcCatalog": "Catalog: jdbc",
     "RestCatalog": "Catalog: rest",
+    "SigV4": "Catalog: rest, signed requests",
+    "S3TablesCatalog": "Catalog: s3tables",
+    "GlueCatalog": "Catalog: glue",
+    "HiveCatalog": "Catalog: hive",
+    "NessieCatalog": "Catalog: nessie",
+    "HadoopCatalog": "Catalog: hadoop",
     "S3Store": "Store: s3",
     "GcsStore": "Store: gcs",
     "AzureStore": "Store: azure",
@@ -317,6 +325,51 @@ def _described(facts: Schema, found: Mapping[str, Schema]) -> str:
         if reference := part.get("$ref"):
             return _text(found[_name(reference)]["description"])
     return "Which kind this is." if "const" in facts else ""
+
+
+# --- catalogs ------------------------------------------------------------------------------------
+
+_YES = "yes"
+
+
+def catalogs_page(found: Mapping[str, Any]) -> str:
+    """Return the matrix of catalogs and what each was seen to do, from the results of the suite."""
+    kinds, capabilities, results = found["kinds"], found["capabilities"], found["results"]
+    reasons = list(
+        dict.fromkeys(cell for cells in results.values() for cell in cells.values() if cell != _YES)
+    )
+    rows = [
+        (
+            kinds[kind],
+            *(
+                _YES if cells[name] == _YES else f"[{reasons.index(cells[name]) + 1}]"
+                for name in capabilities
+            ),
+        )
+        for kind, cells in results.items()
+    ]
+    lines = [
+        "# Catalogs and stores",
+        "",
+        "<!-- Written by docs/generate.py from docs/catalogs.json, which tests/conformance writes. "
+        "Do not edit: `make soak`, then `make docs`. -->",
+        "",
+        "Every line is a catalog with its store, tried on a real server, or on the emulator that is named, "
+        "by one set of tests. A number is a limit: the tests see to it that it is there and ends with a "
+        "clear error. [Use the catalog you have](../how-to/the-catalog-you-have.md) tells how to declare it.",
+        "",
+        *_table(("catalog, store", *capabilities), rows),
+        "",
+        *(
+            f"{number}. {_sentence(reason[0].upper() + reason[1:])}"
+            for number, reason in enumerate(reasons, 1)
+        ),
+        "",
+        "## What was tried",
+        "",
+        *(f"- **{name}**: {_text(words)}" for name, words in capabilities.items()),
+    ]
+    return _page(lines)
 
 
 # --- errors --------------------------------------------------------------------------------------

@@ -10,9 +10,29 @@ import pytest
 
 from tests.folder import Folder
 from tests.load.works import Make, Works
-from tests.servers.fixtures import database, postgres, seaweedfs, spark_cluster
+from tests.servers.fixtures import (
+    azurite_port,
+    database,
+    fake_gcs_port,
+    hive,
+    moto,
+    nessie,
+    postgres,
+    seaweedfs,
+    spark_cluster,
+)
 
-__all__ = ["database", "postgres", "seaweedfs", "spark_cluster"]
+__all__ = [
+    "azurite_port",
+    "database",
+    "fake_gcs_port",
+    "hive",
+    "moto",
+    "nessie",
+    "postgres",
+    "seaweedfs",
+    "spark_cluster",
+]
 """Servers are fixtures of this file alone: pytest starts another one for each conftest.py that has them."""
 
 SHARED = ("spark_cluster", "seaweedfs", "postgres", "outcomes", "stories", "refusing")
@@ -30,16 +50,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark_running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def spark_running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Start the one Spark of this test process, with the jars that any test in it needs."""
     buckets = {"type": "sqlite", "path": "buckets.db", "warehouse": "s3://nowhere"}
     server = {"type": "jdbc", "url": "jdbc:postgresql://127.0.0.1/nowhere", "warehouse": "s3://nowhere"}
     rows = {"type": "jdbc", "url": "jdbc:mariadb://127.0.0.1/nowhere", "table": "nothing"}
     records = Folder.files_pipeline("landing/*", "avro", "shop.records")
+    connections: dict[str, Any] = {"buckets": buckets, "server": server}
+    if any(item.get_closest_marker("soak") for item in request.session.items):
+        home = "abfss://nowhere@nobody.dfs.core.windows.net/"
+        connections |= {"azure": {"type": "azure", "account": "nobody"}, "google": {"type": "gcs"}}
+        for name, place in (("azure", home), ("google", "gs://nowhere")):
+            catalog = {"type": "sqlite", "path": f"{name}.db", "warehouse": place, "store": name}
+            connections[f"in_{name}"] = catalog
     folder = Folder(
         tmp_path_factory.mktemp("spark"),
         store={"type": "s3"},
-        connections={"buckets": buckets, "server": server},
+        connections=connections,
         pipelines={"rows": {"source": rows, "table": "shop.rows"}, "records": records},
     )
     _ = folder.open().engine

@@ -515,23 +515,65 @@ class StoreUnreachable(EngineError):
         super().__init__(
             f'store of "{location}" cannot be used',
             reason=why,
-            remedy="Check store: {endpoint, region, path_style, access_key, secret_key} in esker.yml and the "
-            "rights of that key, then: esker doctor",
+            remedy="Check endpoint, region and keys of store: in esker.yml and the rights of those keys, "
+            "then: esker doctor",
         )
 
 
 class StoreNotDeclared(EngineError):
-    """The catalog keeps its tables' files in S3, and the project does not say so. Nothing was changed."""
+    """The catalog keeps its tables in a store that the project does not declare. Nothing was changed."""
 
     code = "ESK-ENGINE-016"
     exit_status = 2
 
     def __init__(self) -> None:
         super().__init__(
-            "the catalog keeps its tables in S3, and the project declares no store",
-            reason="Amazon's client is loaded only for projects that say so.",
-            remedy="Write store: {type: s3} into esker.yml, with what it needs; where the catalog hands out "
-            "keys itself, nothing more is needed.",
+            "the catalog keeps its tables in an object store that the project does not declare",
+            reason="Amazon's, Google's and Microsoft's clients are loaded only for projects that say so.",
+            remedy="Write store: {type: s3}, {type: gcs} or {type: azure, account: …} into esker.yml, with "
+            "what it needs; where the catalog hands out keys itself, nothing more is needed.",
+        )
+
+
+class ProfileUnusable(EngineError):
+    """A profile of AWS's own files cannot be used. Nothing was started."""
+
+    code = "ESK-ENGINE-017"
+    exit_status = 2
+
+    def __init__(self, profile: str, why: str) -> None:
+        super().__init__(
+            f'profile "{profile}" of AWS has no keys',
+            reason=why,
+            remedy="Write a profile with aws_access_key_id and aws_secret_access_key; for one that signs in "
+            "or assumes a role, leave profile: out and set AWS_PROFILE in the environment.",
+        )
+
+
+class KeysOfAnother(EngineError):
+    """Glue's client takes keys from its process, which has those of another project. Nothing was started."""
+
+    code = "ESK-ENGINE-018"
+    exit_status = 2
+
+    def __init__(self, project: str) -> None:
+        super().__init__(
+            f'project "{project}" has a Glue catalog with other keys than an earlier project of this process',
+            reason="Amazon's client of Glue has no other place for keys than the process as a whole.",
+            remedy="Use the two projects in two processes.",
+        )
+
+
+class CatalogWithoutFence(ProjectError):
+    """The catalog does not keep two writers apart, and the mode needs that. Nothing was read."""
+
+    code = "ESK-PROJECT-029"
+
+    def __init__(self, pipeline: str, mode: str, why: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" cannot use mode {mode} with its catalog',
+            reason=why[0].upper() + why[1:] + ".",
+            remedy="Change mode: or catalog: of the pipeline in esker.yml, then: esker check",
         )
 
 

@@ -24,7 +24,20 @@ def test_the_document_of_a_right_project(terminal: Terminal, shop: Path) -> None
         "project": "shop",
         "environment": None,
         "pipelines": ["orders", "customers"],
+        "notes": [],
     }
+
+
+def test_a_catalog_for_one_writer_is_told_of(terminal: Terminal, shop: Path) -> None:
+    """The file is right, and people should know what they chose."""
+    (shop / "esker.yml").write_text("project: shop\ncatalog: {type: hadoop, warehouse: lake}\n")
+    answer = terminal.ask("check", "--project", shop)
+    assert (answer.status, answer.stderr) == (0, "")
+    first, note = answer.stdout.splitlines()
+    assert first == "shop: 0 pipelines, no problems"
+    assert note.startswith("  note: catalog lake: a hadoop catalog is for one writer at a time")
+    [told] = terminal.ask("check", "-p", shop, "--json").document["notes"]
+    assert note.endswith(told)
 
 
 def test_nothing_is_touched(terminal: Terminal, shop: Path) -> None:

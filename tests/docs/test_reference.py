@@ -47,7 +47,8 @@ def test_pages_are_as_the_code_says() -> None:
 
 def test_a_stale_page_is_named_with_the_command_that_repairs_it(tmp_path: Path) -> None:
     """The check says what to do, not only that something is wrong."""
-    (tmp_path / "generate.py").write_text((ROOT / "docs" / "generate.py").read_text())
+    for name in ("generate.py", "catalogs.json"):
+        (tmp_path / name).write_text((ROOT / "docs" / name).read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, str(tmp_path / "generate.py")]
     subprocess.run(command, check=True, capture_output=True)
     page = tmp_path / "reference" / "errors.md"

@@ -6,6 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.servers.azurite import running_azurite
+from tests.servers.fake_gcs import running_fake_gcs
+from tests.servers.hive import running_hive
+from tests.servers.moto import running_moto
+from tests.servers.nessie import running_nessie
 from tests.servers.postgres import Database, Postgres, running_postgres
 from tests.servers.seaweedfs import SeaweedFS, running_seaweedfs
 from tests.servers.spark_cluster import SparkCluster, running_cluster
@@ -38,3 +43,38 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkClu
     """A Spark cluster whose workers live in another time zone than everything else."""
     with running_cluster(tmp_path_factory.mktemp("cluster"), TZ="Pacific/Auckland") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def nessie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the one Nessie of this test process."""
+    with running_nessie(tmp_path_factory.mktemp("nessie")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of the one Hive Metastore of this test process."""
+    with running_hive(tmp_path_factory.mktemp("hive")) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the one moto of this test process: Glue and S3."""
+    with running_moto(tmp_path_factory.mktemp("moto")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def azurite_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of the one Azurite of this test process."""
+    with running_azurite(tmp_path_factory.mktemp("azurite")) as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def fake_gcs_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of the one fake-gcs-server of this test process."""
+    with running_fake_gcs(tmp_path_factory.mktemp("gcs")) as port:
+        yield port

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv,
-# moto into an environment of its own; with "soak" also the emulators of Azure (npm) and Google Cloud Storage (Go)
-# into .cache.
+# moto into an environment of its own; with "soak" also Nessie (Maven) and the emulators of Azure (npm) and Google Cloud Storage
+# (Go) into .cache.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
 cd "$(dirname "$0")/../.."
@@ -90,6 +90,24 @@ install_fake_gcs() {
   fi
 }
 
+install_nessie() {
+  version=0.99.0 there=.cache/nessie
+  digest=ce9fa33e2878bf5ea3981876b9e6204cabc0362b3dd82326b10e47271a78c417
+  if [ -f "$there/nessie-runner.jar" ]; then
+    return
+  fi
+  mkdir -p "$there"
+  options=(-q -B "-Dartifact=org.projectnessie.nessie:nessie-quarkus:$version:jar:runner" "-DoutputDirectory=$there")
+  fetched=$there/nessie-quarkus-$version-runner.jar
+  if mvn dependency:copy "${options[@]}" >"$output" 2>&1 &&
+    echo "$digest  $fetched" | sha256sum --check --status 2>>"$output"; then
+    mv "$fetched" "$there/nessie-runner.jar"
+  else
+    echo "Nessie could not be fetched:"
+    tail -n 5 "$output"
+  fi
+}
+
 install_postgresql
 install_mariadb
 install_seaweedfs
@@ -97,4 +115,5 @@ install_moto
 if [ "${1:-}" = soak ]; then
   install_azurite
   install_fake_gcs
+  install_nessie
 fi

@@ -66,6 +66,10 @@ class Proxy:
     upstream: str
     traffic: Traffic
     latency: float = 0
+    admit: Callable[[dict[str, str]], dict[str, str] | None] = lambda headers: headers
+    """Turns a client's headers into those that the server gets; None refuses the request."""
+    revise: Callable[[str, dict[str, str], bytes], bytes] = lambda path, headers, content: content
+    """Turns the server's answer to a path and a client's headers into the one that the client gets."""
     _faults: dict[tuple[str, str], Fault] = field(default_factory=dict)
 
     def lose_answer(
@@ -132,12 +136,20 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         time.sleep(proxy.latency)
         # The address that the client has signed, its own of this proxy, goes on as it is.
-        headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
+        asked = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
+        headers = proxy.admit(asked)
+        if headers is None:
+            self.send_response_only(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if body or self.command in ("PUT", "POST"):
             headers["Content-Length"] = str(len(body))
         self._upstream.request(self.command, self.path, body, headers)
         answer = self._upstream.getresponse()
         content = answer.read()
+        if answer.status == 200:
+            content = proxy.revise(urlsplit(self.path).path, asked, content)
         fault = proxy.fault_of(self.command, urlsplit(self.path).path)
         if fault is not None:
             fault.behind()

@@ -20,8 +20,11 @@ def check(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOpt
                 "project": found.project,
                 "environment": found.environment,
                 "pipelines": [*found.pipelines, *found.families],
+                "notes": list(found.warnings()),
             }
         )
         return
     count = len(found.pipelines) + len(found.families)
     say(f"{found.project}: {count} pipeline{'' if count == 1 else 's'}, no problems")
+    for warning in found.warnings():
+        say(f"  note: {warning}")

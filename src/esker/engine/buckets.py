@@ -2,69 +2,52 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
-from urllib.parse import urlsplit
-
 from pyarrow import fs
 
-from esker.engine.store import s3_file_system
+from esker.engine.catalogs.s3 import keys_of, region_of
+from esker.engine.file_systems import azure_file_system, gcs_file_system, s3_file_system
 from esker.project.sources.store_address import StoreAddress
 from esker.project.stores import AzureStore, FileStore, GcsStore, S3Store
 
-_USUAL_REGION = "us-east-1"
-_PATIENCE = timedelta(minutes=1)
-
 
 def file_system(address: StoreAddress, declared: FileStore | None) -> fs.FileSystem:
-    """Return the file system of an address; without a declaration, with what the environment says."""
+    """Return the file system of an address; without a declaration, with what the environment says.
+
+    Raises ProfileUnusable.
+    """
     match declared:
         case S3Store():
             return _s3(declared)
         case GcsStore():
-            return _gcs(declared)
+            return gcs_file_system(declared.endpoint, anonymous=declared.anonymous)
         case AzureStore():
             return _azure(declared)
     if address.kind == "s3":
         return s3_file_system(None, None, path_style=False, keys=(None, None, None))
     if address.kind == "gcs":
-        return fs.GcsFileSystem(retry_time_limit=_PATIENCE)
-    return fs.AzureFileSystem(address.account)
+        return gcs_file_system(None, anonymous=False)
+    assert address.account is not None, "the source was checked"
+    return azure_file_system(address.account, None)
 
 
 def _s3(store: S3Store) -> fs.FileSystem:
-    keys = (store.access_key, store.secret_key, store.session_token)
-    access, secret, token = (key.get_secret_value() if key is not None else None for key in keys)
-    region = store.region or (_USUAL_REGION if store.endpoint is not None else None)
+    keys = keys_of(store)
     return s3_file_system(
         store.endpoint,
-        region,
+        region_of(store),
         path_style=store.path_style,
-        keys=(access, secret, token),
+        keys=(keys.access_key, keys.secret_key, keys.session_token) if keys else (None, None, None),
         anonymous=store.anonymous,
+        role=store.role,
+        external_id=store.external_id,
     )
 
 
-def _gcs(store: GcsStore) -> fs.FileSystem:
-    options: dict[str, Any] = {"anonymous": store.anonymous, "retry_time_limit": _PATIENCE}
-    if store.endpoint is not None:
-        parts = urlsplit(store.endpoint)
-        options |= {"scheme": parts.scheme, "endpoint_override": parts.netloc}
-    return fs.GcsFileSystem(**options)
-
-
 def _azure(store: AzureStore) -> fs.FileSystem:
-    options: dict[str, Any] = {}
-    if store.endpoint is not None:
-        parts = urlsplit(store.endpoint)
-        for service in ("blob", "dfs"):
-            options |= {
-                f"{service}_storage_authority": parts.netloc,
-                f"{service}_storage_scheme": parts.scheme,
-            }
+    access: dict[str, str | None] = {}
     for name in ("account_key", "sas_token", "client_secret"):
         if (value := getattr(store, name)) is not None:
-            options[name] = value.get_secret_value()
+            access[name] = value.get_secret_value()
     if store.client_secret is not None:
-        options |= {"tenant_id": store.tenant_id, "client_id": store.client_id}
-    return fs.AzureFileSystem(store.account, **options)
+        access |= {"tenant_id": store.tenant_id, "client_id": store.client_id}
+    return azure_file_system(store.account, store.endpoint, **access)

@@ -20,6 +20,10 @@ JARS = {
     "iceberg": _RUNTIMES["4.1"],
     "sqlite": "org.xerial:sqlite-jdbc:3.53.4.0",
     "aws": f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
+    # Clients of other clouds, and nothing of Iceberg's own: not every registry has those of each version, and
+    # Iceberg's runtime works with earlier ones.
+    "gcp": "org.apache.iceberg:iceberg-gcp-bundle:1.11.0",
+    "azure": "org.apache.iceberg:iceberg-azure-bundle:1.10.0",
     "postgresql": "org.postgresql:postgresql:42.7.14",
     "mariadb": "org.mariadb.jdbc:mariadb-java-client:3.5.6",
     # Of the same minor version as Spark; it is released with Spark, and not every registry has each patch.

@@ -36,6 +36,7 @@ from esker.errors import (
     ClusterUnreachable,
     ClusterWithoutRoom,
     JarNotLoaded,
+    KeysOfAnother,
     SecretOnCommandLine,
     StoreNotWritable,
 )
@@ -181,9 +182,19 @@ class Engine:
             conf.set(f"spark.sql.catalog.{name}.cache-enabled", "false")
             for key, value in binding.settings.items():
                 conf.set(f"spark.sql.catalog.{name}.{key}", value)
+            self._tell_java(binding)
         for key, value in self.project.spark.conf.items():
             if key.startswith("spark.sql.") and self.spark.conf.isModifiable(key):
                 conf.set(key, value)
+
+    def _tell_java(self, binding: Binding) -> None:
+        """Set what a client takes only from its process; by the gateway, as a command line can be read."""
+        system: Any = self.spark.sparkContext._jvm
+        for key, value in binding.java.items():
+            former = system.java.lang.System.getProperty(key)
+            if former is not None and former != value:
+                raise KeysOfAnother(self.project.project)
+            system.java.lang.System.setProperty(key, value)
 
 
 def _start_context(project: Project) -> tuple[SparkContext, Path]:
@@ -257,7 +268,7 @@ def _defaults(project: Project, log: Path) -> dict[str, str]:
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(project.folder / ".esker" / "spark"),
-        "spark.redaction.regex": "(?i)secret|password|token|credential|access[.]?key",
+        "spark.redaction.regex": "(?i)secret|password|token|credential|(access|account)[._-]?key",
         # What is kept on disk goes there through a stream that remembers a hundred objects, and each has
         # thousands of rows: a gigabyte of heap was not enough.
         "spark.serializer.objectStreamReset": "1",

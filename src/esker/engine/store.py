@@ -11,25 +11,38 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
+from esker.engine.file_systems import azure_file_system, gcs_file_system, s3_file_system
 from esker.errors import DiskFull, StoreNotWritable, StoreUnreachable
 from esker.project.secrets import redact
 
 _S3 = ("s3", "s3a")
-_OTHER_WAYS = ("s3.remote-signing-enabled", "client.factory", "client.credentials-provider")
-"""Properties of Iceberg's by which it reaches S3 in ways that this process does not know."""
+_AZURE = ("abfs", "abfss")
+_GCS_HOST, _GCS_OPEN = "gcs.service.host", "gcs.no-auth"
+_AZURE_KEY, _AZURE_NAME = "adls.auth.shared-key.account.key", "adls.auth.shared-key.account.name"
+_AZURE_PLACE, _AZURE_SAS = "adls.connection-string.", "adls.sas-token."
+_OTHER_WAYS = {
+    "s3": ("s3.remote-signing-enabled", "client.factory", "client.credentials-provider"),
+    "gs": ("gcs.oauth2.token", "gcs.impersonate.service-account", "gcs.encryption-key"),
+    "abfss": ("adls.token", "adls.token-credential-provider", "adls.refresh-credentials-endpoint"),
+}
+"""Properties of Iceberg's by which it reaches stores in ways that this process does not know."""
+_CLIENTS = {
+    "gs": "org.apache.iceberg.gcp.gcs.GCSFileIO",
+    "abfss": "org.apache.iceberg.azure.adlsv2.ADLSFileIO",
+}
+"""Iceberg's own clients: Hadoop's have properties of their own."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @dataclass(frozen=True)
 class Store:
-    """What holds the files of tables: local disks, and perhaps an S3 store.
+    """What holds the files of tables: local disks, and perhaps object stores.
 
     Stores are equal when they hold the same files, whatever keys they are opened with.
     """
@@ -40,7 +53,10 @@ class Store:
     keys: tuple[str | None, str | None, str | None] = field(
         default=(None, None, None), compare=False, repr=False
     )
-    knows_s3: bool = False
+    knows: frozenset[str] = frozenset()
+    """Schemes of addresses that this process reaches as Iceberg does."""
+    further: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    """What Iceberg is told of stores other than S3."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Store:
@@ -54,18 +70,37 @@ class Store:
                 properties.get("s3.secret-access-key"),
                 properties.get("s3.session-token"),
             ),
-            knows_s3=all(properties.get(name, "false") == "false" for name in _OTHER_WAYS),
+            knows=frozenset(
+                scheme
+                for scheme, ways in _OTHER_WAYS.items()
+                if _CLIENTS.get(scheme) in (None, properties.get("io-impl"))
+                and all(properties.get(name, "false") == "false" for name in ways)
+            ),
+            further=tuple(
+                sorted(
+                    (name, value) for name, value in properties.items() if name.startswith(("gcs.", "adls."))
+                )
+            ),
         )
 
     def can_reach(self, location: str) -> bool:
         """Tell whether files at a location can be read and written from this process."""
-        return is_local(location) or (urlsplit(location).scheme in _S3 and self.knows_s3)
+        scheme = urlsplit(location).scheme
+        scheme = "s3" if scheme in _S3 else "abfss" if scheme in _AZURE else scheme
+        return is_local(location) or scheme in self.knows
 
     def filesystem(self, location: str) -> tuple[fs.FileSystem, str]:
         """Return the file system of a location, and the path in it."""
         parts = urlsplit(location)
         if parts.scheme in _S3:
             return self._s3(), location.partition("://")[2]
+        if parts.scheme == "gs":
+            told = dict(self.further)
+            is_open = told.get(_GCS_OPEN) == "true"
+            return gcs_file_system(told.get(_GCS_HOST), anonymous=is_open), location.partition("://")[2]
+        if parts.scheme in _AZURE:
+            container, _, host = parts.netloc.partition("@")
+            return self._azure(host), f"{container}/{location.partition(parts.netloc + '/')[2]}"
         # Iceberg writes `file:/a b`, not `file:///a%20b`: what stands there is the path itself.
         path = location.removeprefix("file:") if parts.scheme == "file" else location
         return fs.LocalFileSystem(), "/" + path.lstrip("/") if parts.scheme == "file" else unquote(path)
@@ -95,6 +130,15 @@ class Store:
 
     def _s3(self) -> fs.FileSystem:
         return s3_file_system(self.endpoint, self.region, path_style=self.path_style, keys=self.keys)
+
+    def _azure(self, host: str) -> fs.FileSystem:
+        told = dict(self.further)
+        account = host.partition(".")[0]
+        key = told.get(_AZURE_KEY) if told.get(_AZURE_NAME) == account else None
+        signature = told.get(_AZURE_SAS + host) or told.get(_AZURE_SAS + account)
+        return azure_file_system(
+            account, told.get(_AZURE_PLACE + host), account_key=key, sas_token=None if key else signature
+        )
 
 
 LOCAL = Store()
@@ -138,34 +182,3 @@ def try_store(store: Store, location: str, *, writes: bool) -> None:
         store.write_bytes(probe, b"esker doctor")
         with explained(probe):
             files.delete_file(f"{path}/.esker-probe-{os.getpid()}")
-
-
-@lru_cache(maxsize=16)
-def s3_file_system(
-    endpoint: str | None,
-    region: str | None,
-    *,
-    path_style: bool,
-    keys: tuple[str | None, str | None, str | None],
-    anonymous: bool = False,
-) -> fs.S3FileSystem:
-    """Return an S3 store, the same one for the same facts. What is None the AWS environment says."""
-    access_key, secret_key, session_token = keys
-    options: dict[str, Any] = {}
-    if endpoint is not None:
-        parts = urlsplit(endpoint)
-        options = {"scheme": parts.scheme, "endpoint_override": parts.netloc + parts.path.rstrip("/")}
-        options["force_virtual_addressing"] = not path_style
-    return fs.S3FileSystem(
-        anonymous=anonymous,
-        access_key=access_key,
-        secret_key=secret_key,
-        session_token=session_token,
-        region=region,
-        connect_timeout=10,
-        request_timeout=60,
-        # A small file is one request then, instead of three.
-        allow_delayed_open=True,
-        background_writes=False,
-        **options,
-    )

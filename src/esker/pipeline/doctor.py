@@ -55,6 +55,10 @@ def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
     yield _checked("state", lambda: _state(project))
     if not all(finding.ok for finding in basis):
         return
+    bound = [_checked(f"keys of {name}", partial(_bound, project, name)) for name in project.catalogs()]
+    if not all(finding.ok for finding in bound):
+        yield from (finding for finding in bound if not finding.ok)
+        return
     jars = _checked("jars", lambda: _jars(project))
     yield jars
     usable = []
@@ -72,6 +76,11 @@ def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
         yield _checked("spark job", partial(_job, engine, patience))
         for name in usable:
             yield _checked(f"catalog {name}", partial(_catalog, engine, name))
+
+
+def _bound(project: Project, name: str) -> str:
+    """See whether the keys of a catalog can be found."""
+    return bind(project.catalogs()[name], project).warehouse
 
 
 def sources_in_stores(project: Project) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from esker.engine.iceberg.table import Table, TableId, find_table
 from esker.engine.session import Engine
 from esker.errors import (
     BackfillUnsuitable,
+    CatalogWithoutFence,
     ColumnsFrozen,
     EskerError,
     NoColumns,
@@ -114,6 +115,8 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
     pipeline = project.pipeline(name)
     contract = project.contract(name)
     table = table_of(project, pipeline)
+    if pipeline.is_keyed and (why := project.why_not_keyed(pipeline.catalog)) is not None:
+        raise CatalogWithoutFence(name, pipeline.mode, why)
     engine.open_catalog(table.catalog)
     present = find_table(engine, table)
     entry: LedgerEntry | None = None
@@ -133,7 +136,11 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
         columns=(),
         sent=tuple(column.name for column in sent.columns),
         entry=entry,
-        notes=(*doubts, *([] if slices or fetched.failures else ["the source has nothing new"])),
+        notes=(
+            *project.catalog_of(pipeline.catalog).warnings(),
+            *doubts,
+            *([] if slices or fetched.failures else ["the source has nothing new"]),
+        ),
         failures=fetched.failures,
         has_more=fetched.has_more,
         properties=present.properties if present is not None else {},

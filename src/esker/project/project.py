@@ -9,7 +9,15 @@ from typing import Annotated, Any
 from pydantic import Field, PrivateAttr, model_validator
 
 from esker.errors import ManyPipelines, UnknownPipeline
-from esker.project.catalogs import Catalog, JdbcCatalog, RestCatalog, SqliteCatalog
+from esker.project.catalogs import (
+    AnyCatalog,
+    Catalog,
+    GlueCatalog,
+    HadoopCatalog,
+    RestCatalog,
+    S3TablesCatalog,
+    SqliteCatalog,
+)
 from esker.project.contract.model import Contract
 from esker.project.declaration import Declaration, MistakeAt, Name
 from esker.project.families import Family, Member
@@ -18,14 +26,12 @@ from esker.project.settings import SparkSettings, StateSettings
 from esker.project.sources import FilesSource
 from esker.project.stores import AzureStore, FileStore, GcsStore, S3Store, Store
 from esker.project.suggest import closest
+from esker.project.warehouses import SCHEMES, store_kind
 
 DEFAULT_CATALOG = "lake"
 _STORES = (S3Store, GcsStore, AzureStore)
 
-Connection = Annotated[
-    SqliteCatalog | JdbcCatalog | RestCatalog | S3Store | GcsStore | AzureStore,
-    Field(discriminator="type"),
-]
+Connection = Annotated[AnyCatalog | FileStore, Field(discriminator="type")]
 
 
 class Project(Declaration):
@@ -36,7 +42,8 @@ class Project(Declaration):
         default_factory=SqliteCatalog, description="Where tables are registered. Default: embedded."
     )
     store: Store | None = Field(
-        None, description="Where the files of tables lie, if not in folders: an S3 store."
+        None,
+        description="Where the files of tables lie, if not in folders: S3, Google Cloud Storage or Azure.",
     )
     connections: dict[Name, Connection] = Field(
         default_factory=dict, description="Named access to further catalogs and stores."
@@ -83,23 +90,107 @@ class Project(Declaration):
 
     @model_validator(mode="after")
     def _stores_exist(self) -> Project:
-        stores = [name for name, kind in self.connections.items() if isinstance(kind, S3Store)]
-        places: dict[tuple[str, ...], Catalog] = {("catalog",): self.catalog}
-        places |= {("connections", name): catalog for name, catalog in self._further_catalogs().items()}
-        for place, catalog in places.items():
+        stores = [name for name, kind in self.connections.items() if isinstance(kind, _STORES)]
+        for place, catalog in self._catalog_places().items():
             if catalog.store is not None and catalog.store not in stores:
                 guess = closest(catalog.store, stores)
                 hint = f'did you mean "{guess}"?' if guess else "declare it below connections:"
                 raise MistakeAt((*place, "store"), f'"{catalog.store}" is no connection to a store; {hint}')
-            store = self.store_of(catalog)
-            if store is not None and store.anonymous:
-                raise MistakeAt((*place, "store"), "nobody writes tables without a key; leave out anonymous:")
-            if (catalog.warehouse or "").startswith("s3://") and self.store_of(catalog) is None:
+            self._check_store(place, catalog)
+        return self
+
+    def _check_store(self, place: tuple[str, ...], catalog: Catalog) -> None:
+        """See that a catalog has the store that its warehouse needs, and a way into both."""
+        store, kind = self.store_of(catalog), store_kind(catalog.warehouse)
+        if kind is not None and store is None:
+            words = {"s3": "in S3", "gcs": "in Google Cloud Storage", "azure": "in Azure"}[kind]
+            raise MistakeAt(
+                (*place, "warehouse"),
+                f"the warehouse is {words}: say how to reach it, with store: {{type: {kind}}} at the top of "
+                "the file and what it needs",
+            )
+        if kind is not None and store is not None and store.type != kind:
+            raise MistakeAt(
+                (*place, "warehouse"),
+                f"the store is of type {store.type}, and the warehouse of {kind}; write "
+                f"{SCHEMES[store.type]}, or name another store",
+            )
+        if store is None or not self._uses_store(catalog):
+            return
+        if (why := store.why_not_for_tables()) is not None:
+            raise MistakeAt((*place, "store"), why)
+        if isinstance(store, AzureStore) and kind == "azure":
+            account = (catalog.warehouse or "").partition("@")[2].partition(".")[0]
+            if account != store.account:
                 raise MistakeAt(
                     (*place, "warehouse"),
-                    "the warehouse is in S3: say how to reach it, with store: {type: s3} at the top of the "
-                    "file and what it needs",
+                    f"the store is account {store.account}, and the warehouse of {account}",
                 )
+        self._check_aws(place, catalog, store)
+
+    @staticmethod
+    def _check_aws(place: tuple[str, ...], catalog: Catalog, store: Store) -> None:
+        signs = isinstance(catalog, S3TablesCatalog) or (
+            isinstance(catalog, RestCatalog) and catalog.sigv4 is not None
+        )
+        assumes = isinstance(store, S3Store) and store.role is not None
+        if isinstance(catalog, S3TablesCatalog) and not isinstance(store, S3Store):
+            raise MistakeAt((*place, "store"), f"S3 Tables are in S3, and the store is of type {store.type}")
+        if signs and assumes:
+            raise MistakeAt(
+                (*place, "store"),
+                "Iceberg's client does not sign requests with role:; let the AWS environment assume the "
+                "role, or write keys or a profile",
+            )
+        if isinstance(catalog, GlueCatalog) and catalog.endpoint is not None and assumes:
+            raise MistakeAt(
+                (*place, "endpoint"),
+                "Iceberg's client does not go to endpoint: with role:; set AWS_ENDPOINT_URL_GLUE in the "
+                "environment instead",
+            )
+        if isinstance(catalog, RestCatalog) and catalog.vended_credentials:
+            given = isinstance(store, AzureStore) and (store.account_key or store.sas_token)
+            if given or (isinstance(store, S3Store) and store.has_way_in and not signs):
+                raise MistakeAt(
+                    (*place, "vended_credentials"),
+                    "the server hands out the keys, and the store has keys too: leave one of them out",
+                )
+
+    def _uses_store(self, catalog: Catalog) -> bool:
+        """Tell whether a catalog's files are in its store: those of some are in folders."""
+        named = catalog.store is not None or store_kind(catalog.warehouse) is not None
+        return named or isinstance(catalog, RestCatalog | S3TablesCatalog)
+
+    @model_validator(mode="after")
+    def _one_glue(self) -> Project:
+        """Glue's client takes keys from the process it runs in: all must agree there."""
+        keyed = [
+            (place, store)
+            for place, catalog in self._catalog_places().items()
+            if isinstance(catalog, GlueCatalog)
+            and isinstance(store := self.store_of(catalog), S3Store)
+            and (store.access_key is not None or store.profile is not None)
+        ]
+        for place, catalog in self._catalog_places().items() if keyed else ():
+            store = self.store_of(catalog)
+            if not isinstance(store, S3Store) or not self._uses_store(catalog):
+                continue
+            if isinstance(catalog, GlueCatalog) and store != keyed[0][1]:
+                raise MistakeAt((*place, "store"), "all Glue catalogs of a project have the same keys")
+            vended = isinstance(catalog, RestCatalog) and catalog.vended_credentials
+            if not store.has_way_in and not vended:
+                raise MistakeAt(
+                    (*place, "store"),
+                    "beside a Glue catalog with keys, every store needs keys or a profile: otherwise it "
+                    "would be opened with Glue's",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _modes_are_safe(self) -> Project:
+        for name, pipeline in self.pipelines.items():
+            if pipeline.is_keyed and (why := self.why_not_keyed(pipeline.catalog)) is not None:
+                raise MistakeAt(("pipelines", name, "mode"), why)
         return self
 
     @model_validator(mode="after")
@@ -126,6 +217,26 @@ class Project(Declaration):
                     f'"{source.connection}" is account {store.account}, and the path of {address.account}',
                 )
         return self
+
+    def _catalog_places(self) -> dict[tuple[str, ...], Catalog]:
+        places: dict[tuple[str, ...], Catalog] = {("catalog",): self.catalog}
+        return places | {("connections", name): found for name, found in self._further_catalogs().items()}
+
+    def catalog_of(self, connection: str | None) -> Catalog:
+        """Return a catalog by the name that pipelines use."""
+        return self.catalog if connection is None else self._further_catalogs()[connection]
+
+    def why_not_keyed(self, connection: str | None) -> str | None:
+        """Return why rows cannot be loaded by key into a catalog, if so."""
+        return self.catalog_of(connection).why_not_keyed()
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what people should know of the catalogs before they use them."""
+        return tuple(
+            f"catalog {name}: {warning}"
+            for name, catalog in self.catalogs().items()
+            for warning in catalog.warnings()
+        )
 
     def _further_catalogs(self) -> dict[str, Catalog]:
         return {name: kind for name, kind in self.connections.items() if not isinstance(kind, _STORES)}
@@ -196,10 +307,12 @@ class Project(Declaration):
 
     def store_of(self, catalog: Catalog) -> Store | None:
         """Return the store that has the files of a catalog's tables; None for folders."""
+        if isinstance(catalog, HadoopCatalog):
+            return None
         if catalog.store is None:
             return self.store
         found = self.connections[catalog.store]
-        assert isinstance(found, S3Store)
+        assert isinstance(found, _STORES)
         return found
 
     def store_connection(self, name: str | None) -> FileStore | None:

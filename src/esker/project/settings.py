@@ -13,7 +13,7 @@ from esker.project.secrets import Secret, only_from_environment
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mgMG]$")]
 
 
-_SECRET_SETTING = re.compile(r"(?i)secret|password|token|credential|access[._-]?key")
+_SECRET_SETTING = re.compile(r"(?i)secret|password|token|credential|(access|account)[._-]?key")
 _OWN_SETTINGS = frozenset(
     (
         "spark.sql.ansi.enabled",

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from esker.engine.catalogs.s3 import JAR, is_in_s3, properties_of
+from esker.engine.catalogs.stores import jar_of, properties_of
 from esker.project import Project
 from esker.project.catalogs import Catalog
+from esker.project.warehouses import store_kind
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Binding:
     """Local folders that it writes to."""
     bucket: str | None = None
     """A place in a store that can be reached with the settings, keys included."""
+    java: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What the driver's Java must know as a whole, because a client takes it from nowhere else."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +38,16 @@ class Warehouse:
 
     @property
     def bucket(self) -> str | None:
-        return self.location if is_in_s3(self.location) else None
+        return self.location if store_kind(self.location) is not None else None
 
 
 def warehouse_of(catalog: Catalog, project: Project) -> Warehouse:
     """Return the warehouse of a catalog that has one of its own, in a folder or in a store."""
     assert catalog.warehouse is not None
-    if is_in_s3(catalog.warehouse):
+    if store_kind(catalog.warehouse) is not None:
         store = project.store_of(catalog)
         assert store is not None, "the project was checked"
-        return Warehouse(catalog.warehouse.rstrip("/"), (), properties_of(store), (JAR,))
+        return Warehouse(catalog.warehouse.rstrip("/"), (), properties_of(store), (jar_of(store),))
     if ":" in catalog.warehouse:
         return Warehouse(catalog.warehouse)
     folder = project.path(catalog.warehouse)

@@ -7,7 +7,11 @@ from typing import Any
 from esker.engine.iceberg.java import each, text_map
 from esker.engine.store import LOCAL, Store
 
-_WITH_CREDENTIALS = ("org.apache.iceberg.aws.s3.S3FileIO", "org.apache.iceberg.io.ResolvingFileIO")
+_WITH_CREDENTIALS = (
+    "org.apache.iceberg.aws.s3.S3FileIO",
+    "org.apache.iceberg.gcp.gcs.GCSFileIO",
+    "org.apache.iceberg.io.ResolvingFileIO",
+)
 
 
 def store_of(jvm: Any, io: Any, location: str) -> Store:

@@ -48,7 +48,7 @@ def opened(store: Store, file: FileEntry) -> Iterator[DataFile]:
             yield _LocalFile(path, file.size)
             return
         try:
-            yield _remote(store, store.keys, file.path, file.size)
+            yield _remote(store, (store.keys, store.further), file.path, file.size)
         except OSError as error:
             if not store.exists(file.path):
                 raise FileNotFoundError(file.path) from error

@@ -6,11 +6,13 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from esker.project.declaration import Declaration, Name
+from esker.project.catalogs.safe import Safe
+from esker.project.declaration import Name
 from esker.project.secrets import Secret
+from esker.project.warehouses import only_known_place
 
 
-class JdbcCatalog(Declaration):
+class JdbcCatalog(Safe):
     """Iceberg's JDBC catalog in a PostgreSQL database: several machines, no further server."""
 
     type: Literal["jdbc"] = "jdbc"
@@ -19,9 +21,10 @@ class JdbcCatalog(Declaration):
     user: str | None = Field(None, description="User of the database.")
     password: Secret | None = None
     warehouse: str = Field(
-        description="Where tables lie: a folder that every machine sees, or `s3://bucket/path`."
+        description="Where tables lie: a folder that every machine sees, or a place in the store, such as "
+        "`s3://bucket/path`."
     )
-    store: Name | None = Field(None, description="As for rest, when the warehouse is in S3.")
+    store: Name | None = Field(None, description="As for rest, when the warehouse is in a store.")
 
     @field_validator("url")
     @classmethod
@@ -31,3 +34,8 @@ class JdbcCatalog(Declaration):
         if "@" in url or "password=" in url:
             raise ValueError("the url holds credentials; write them as user: and password: ${NAME}")
         return url
+
+    @field_validator("warehouse")
+    @classmethod
+    def _place(cls, warehouse: str) -> str:
+        return only_known_place(warehouse)

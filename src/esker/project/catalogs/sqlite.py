@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from esker.project.declaration import Declaration, Name
+from esker.project.catalogs.safe import Safe
+from esker.project.declaration import Name
+from esker.project.warehouses import only_known_place
 
 
-class SqliteCatalog(Declaration):
+class SqliteCatalog(Safe):
     """Iceberg's JDBC catalog in a SQLite file: no server, one machine."""
 
     type: Literal["sqlite"] = "sqlite"
@@ -23,6 +25,12 @@ class SqliteCatalog(Declaration):
     )
     warehouse: str = Field(
         ".esker/warehouse",
-        description="Where tables lie, relative to the project's folder or absolute, or `s3://bucket/path`.",
+        description="Where tables lie, relative to the project's folder or absolute, or a place in the "
+        "store, such as `s3://bucket/path`.",
     )
-    store: Name | None = Field(None, description="As for rest, when the warehouse is in S3.")
+    store: Name | None = Field(None, description="As for rest, when the warehouse is in a store.")
+
+    @field_validator("warehouse")
+    @classmethod
+    def _place(cls, warehouse: str) -> str:
+        return only_known_place(warehouse)

@@ -53,3 +53,14 @@ class AzureStore(Declaration):
         if sum(ways) > 1:
             raise ValueError("account_key, sas_token and client_secret are three ways in: write one")
         return self
+
+    def why_not_for_tables(self) -> str | None:
+        """Return why tables cannot be kept in it, if so."""
+        if self.client_secret is not None:
+            # Iceberg's client takes a key, a signature, or Azure's default credential.
+            return (
+                "tables cannot be reached with client_secret: leave out tenant_id, client_id and "
+                "client_secret, and set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET in the "
+                "environment"
+            )
+        return None

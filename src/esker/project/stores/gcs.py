@@ -16,9 +16,20 @@ class GcsStore(Declaration):
 
     type: Literal["gcs"]
     endpoint: str | None = Field(None, description="Address of another server. Default: Google's own.")
-    anonymous: bool = Field(False, description="Read public files, without any key.")
+    project: str | None = Field(
+        None, description="The project that new files are counted to. Default: what the credentials say."
+    )
+    anonymous: bool = Field(
+        False, description="Read public files, or use an emulator at `endpoint`, without any key."
+    )
 
     @field_validator("endpoint")
     @classmethod
     def _whole_address(cls, endpoint: str | None) -> str | None:
         return web_address(endpoint, "credentials") if endpoint is not None else None
+
+    def why_not_for_tables(self) -> str | None:
+        """Return why tables cannot be kept in it, if so."""
+        if self.anonymous and self.endpoint is None:
+            return "nobody writes tables without a key; leave out anonymous:"
+        return None

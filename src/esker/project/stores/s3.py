@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from esker.project.addresses import web_address
+from esker.project.aws import AccessKey, ExternalId, Profile, Role, SessionToken, check_one_way_in
 from esker.project.declaration import Declaration, MistakeAt
 from esker.project.secrets import Secret
 
@@ -27,11 +28,12 @@ class S3Store(Declaration):
         description="Address buckets as `host/bucket` instead of `bucket.host`; most servers of your own "
         "need that.",
     )
-    access_key: Secret | None = Field(
-        None, description="Default: what the AWS environment, profile or machine role says, or the catalog."
-    )
+    access_key: AccessKey = None
     secret_key: Secret | None = None
-    session_token: Secret | None = Field(None, description="Of temporary keys.")
+    session_token: SessionToken = None
+    profile: Profile = None
+    role: Role = None
+    external_id: ExternalId = None
     anonymous: bool = Field(False, description="Read public files, without any key. For sources only.")
 
     @field_validator("endpoint")
@@ -40,16 +42,17 @@ class S3Store(Declaration):
         return web_address(endpoint, "access_key: and secret_key:") if endpoint is not None else None
 
     @model_validator(mode="after")
-    def _whole_key(self) -> S3Store:
-        if (self.access_key is None) != (self.secret_key is None):
-            given, lacking = (
-                ("access_key", "secret_key") if self.access_key is not None else ("secret_key", "access_key")
-            )
-            raise MistakeAt((given,), f"{given} is of no use without {lacking}")
-        if self.session_token is not None and self.access_key is None:
-            raise MistakeAt(
-                ("session_token",), "session_token is of no use without access_key and secret_key"
-            )
-        if self.anonymous and self.access_key is not None:
+    def _one_way_in(self) -> S3Store:
+        check_one_way_in(self)
+        if self.anonymous and self.has_way_in:
             raise MistakeAt(("anonymous",), "write keys, or anonymous: true, not both")
         return self
+
+    @property
+    def has_way_in(self) -> bool:
+        """It says itself how it is opened; otherwise the machine or the catalog does."""
+        return any(way is not None for way in (self.access_key, self.profile, self.role))
+
+    def why_not_for_tables(self) -> str | None:
+        """Return why tables cannot be kept in it, if so."""
+        return "nobody writes tables without a key; leave out anonymous:" if self.anonymous else None

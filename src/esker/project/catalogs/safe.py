@@ -1,0 +1,17 @@
+"""What is true of every catalog that compares before it commits."""
+
+from __future__ import annotations
+
+from esker.project.declaration import Declaration
+
+
+class Safe(Declaration):
+    """A catalog that lets one of two racing commits win and tells the other one."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what people should know of it before they use it."""
+        return ()
+
+    def why_not_keyed(self) -> str | None:
+        """Return why rows cannot be loaded by key, if so."""
+        return None

@@ -1,0 +1,75 @@
+"""Every catalog and store holds the same promises; where a server cannot, that is known and said.
+
+The short version runs on the embedded catalog and on SeaweedFS. `make soak` tries everything and writes
+docs/catalogs.json, from which `make docs` makes the matrix in docs/reference/catalogs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.capabilities import CAPABILITIES, race, sales_of
+from tests.conformance.lakes import ERRORS, KINDS, NO_SERVER, Lake, made
+from tests.conformance.results import Results, write
+
+SHORT = {
+    ("sqlite", "publish"),
+    ("hadoop", "append"),
+    ("hadoop", "upsert"),
+    ("rest", "evolve"),
+    ("s3tables", "append"),
+}
+"""What the normal suite tries: what no other test of it does."""
+
+
+def _cases() -> Iterator[Any]:
+    for kind in KINDS:
+        for capability in CAPABILITIES:
+            marks = [] if (kind, capability) in SHORT else [pytest.mark.soak]
+            yield pytest.param(kind, capability, marks=marks, id=f"{kind}-{capability.replace(' ', '_')}")
+
+
+@pytest.fixture(scope="module")
+def found() -> Iterator[Results]:
+    """What the tests of this module find; kept at their end."""
+    found: Results = {}
+    yield found
+    write(found)
+
+
+@pytest.fixture
+def lake(request: pytest.FixtureRequest, tmp_path: Path, spark_running: None) -> Iterator[Lake]:
+    """An empty lake of the test's kind."""
+    if request.node.callspec.params["kind"] in ("rest", "s3tables"):
+        request.getfixturevalue("seaweedfs")
+    with made(request.node.callspec.params["kind"], request, tmp_path / "lake") as lake:
+        yield lake
+
+
+@pytest.mark.spark
+@pytest.mark.server
+@pytest.mark.parametrize(("kind", "capability"), list(_cases()))
+def test_promise(kind: str, capability: str, lake: Lake, tmp_path: Path, found: Results) -> None:
+    """A capability is there, or the limit that the page names is still there."""
+    limit = KINDS[kind].limits.get(capability)
+    found.setdefault(kind, {})[capability] = "failed"
+    try_it = CAPABILITIES[capability]
+    if limit is None:
+        try_it(lake, tmp_path / "work")
+    elif limit == NO_SERVER:
+        assert lake.cutting is None
+    elif limit.startswith("tried behind a lock"):
+        locked = {"catalog": {**lake.project["catalog"], "properties": lake.lock}}
+        race(replace(lake, project=lake.project | locked), tmp_path / "work", rounds=2)
+    elif limit.startswith("not promised"):
+        project = sales_of(lake, tmp_path / "work").open().project
+        assert any("one writer" in warning for warning in project.warnings())
+    else:
+        with pytest.raises(Exception, match=ERRORS[limit]):
+            try_it(lake, tmp_path / "work")
+    found[kind][capability] = limit or "yes"
