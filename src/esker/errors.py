@@ -564,6 +564,19 @@ class KeysOfAnother(EngineError):
         )
 
 
+class CannotExport(ProjectError):
+    """Another program cannot use what the project declares. Nothing was written."""
+
+    code = "ESK-PROJECT-030"
+
+    def __init__(self, target: str, why: str) -> None:
+        super().__init__(
+            f"nothing can be exported for {target}",
+            reason=why[0].upper() + why[1:] + ".",
+            remedy="Read the tables with another program: esker export --help",
+        )
+
+
 class CatalogWithoutFence(ProjectError):
     """The catalog does not keep two writers apart, and the mode needs that. Nothing was read."""
 

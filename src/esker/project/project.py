@@ -226,6 +226,10 @@ class Project(Declaration):
         """Return a catalog by the name that pipelines use."""
         return self.catalog if connection is None else self._further_catalogs()[connection]
 
+    def has_catalog(self, connection: str) -> bool:
+        """Tell whether a connection is a catalog."""
+        return connection in self._further_catalogs()
+
     def why_not_keyed(self, connection: str | None) -> str | None:
         """Return why rows cannot be loaded by key into a catalog, if so."""
         return self.catalog_of(connection).why_not_keyed()

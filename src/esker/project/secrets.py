@@ -22,6 +22,8 @@ _VARIABLE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})")
 _TELLING_NAME = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|(?:^|_)KEY", re.IGNORECASE)
 _SHORTEST_MASKED = 4
 _known_secrets: set[str] = set()
+_written: dict[str, str] = {}
+"""Texts with the values of variables, and how they stand in the project file."""
 
 
 class FromEnvironment(str):
@@ -68,7 +70,28 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
     resolved = _VARIABLE.sub(value, text)
     if missing:
         raise MissingVariables(missing)
+    if used:
+        _written[resolved] = text
     return FromEnvironment(resolved) if used else resolved
+
+
+def as_written(value: str, variable: str) -> str:
+    """Return a text as it stands in the project file, each `${NAME}` by a pattern for `{}`, its name.
+
+    For what is handed to others: no value of a secret variable is in it. Defaults are left out.
+    """
+
+    def named(match: re.Match[str]) -> str:
+        dollar, name, _ = match.groups()
+        return "$" if dollar else variable.format(name)
+
+    text = _written.get(value)
+    return value if text is None else _VARIABLE.sub(named, text)
+
+
+def names_in(value: str) -> list[str]:
+    """Return the variables that a text was written with."""
+    return [name for dollar, name, _ in _VARIABLE.findall(_written.get(value, "")) if not dollar]
 
 
 def remember_secret(value: str) -> None:
