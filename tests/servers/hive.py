@@ -54,10 +54,7 @@ def running_hive(folder: Path) -> Iterator[int]:
 
 def _make_locks(conf: Path, log: Path) -> None:
     """Make the tables of locks, which the metastore itself does not make."""
-    # Derby writes its own log to where the process stands, unless it is told.
-    options = f"-Dderby.stream.error.file={log.with_name('derby.log')}"
-    settings = {"spark.driver.extraClassPath": str(conf), "spark.driver.extraJavaOptions": options}
-    gateway = launch(settings, log)
+    gateway = launch({"spark.driver.extraClassPath": str(conf)}, log)
     try:
         hive = gateway.jvm.org.apache.hadoop.hive
         hive.metastore.txn.TxnDbUtil.prepDb(hive.conf.HiveConf())
