@@ -154,7 +154,7 @@ def _print_report(report: RunReport) -> None:
         for note in result.notes:
             say(f"{result.pipeline}: {note}")
         if result.error is not None:
-            print_error(result.error, as_json=False)
+            print_error(result.error, as_json=False, pipeline=result.pipeline)
 
 
 def rows_in_words(counts: Mapping[str, int]) -> int | str:
@@ -165,8 +165,8 @@ def rows_in_words(counts: Mapping[str, int]) -> int | str:
     return ", ".join(f"{number} {name}" for name, number in happened.items())
 
 
-def print_error(error: EskerError, *, as_json: bool) -> None:
-    """Print what happened, why, and what to do."""
+def print_error(error: EskerError, *, as_json: bool, pipeline: str | None = None) -> None:
+    """Print what happened, why, and what to do. `pipeline` is where, if the error does not say so."""
     if as_json:
         print_json({"status": "failed", "error": error.as_json()})
         return
@@ -174,6 +174,8 @@ def print_error(error: EskerError, *, as_json: bool) -> None:
 
     out = console(stderr=True)
     first, *others = redact(error.message).splitlines() or [""]
+    if pipeline is not None and f'"{pipeline}"' not in error.message:
+        first = f'pipeline "{pipeline}": {first}'
     out.print(Text.assemble(("error ", "bold red"), (error.code, "bold"), " ", first))
     for line in others:  # a project file may have several problems: one below the other
         out.print(Text(" " * len(f"error {error.code} ") + line))
