@@ -168,3 +168,13 @@ def test_overlap_is_read_once(tmp_path: Path) -> None:
     assert pipeline.run(feed) == [(0, 2)]
     assert {each.start for each in feed.asked if each.start < START + QUARTER} == {START}
     assert feed.read < 8 * QUARTER
+
+
+def test_failures_of_a_whole_window_are_forgotten_with_its_halves(tmp_path: Path) -> None:
+    """What is read is no failure, though other windows were tried when it was one."""
+    pipeline = Pipeline(tmp_path, max_attempts=5)
+    pipeline.run(Feed(3, {QUARTER + 5: DOWN}))
+    assert pipeline.attempts == [1]
+    pipeline.settings = pipeline.settings.model_copy(update={"split_at": 500})
+    pipeline.run(Feed(4))
+    assert (pipeline.covered, pipeline.attempts) == ([(0, 4)], [])

@@ -44,8 +44,8 @@ def note_failure(state: State, project: str, pipeline: str, start: int, end: int
 
 
 def forget_failures(state: State, project: str, pipeline: str, start: int, end: int) -> None:
-    """Forget failures inside a range that has been read."""
-    inside = (windows.c.start >= start) & (windows.c.end <= end)
+    """Forget failures of a range that has been read, also of a longer one: its other parts count anew."""
+    inside = (windows.c.start < end) & (windows.c.end > start)
     with state.begin() as connection:
         connection.execute(windows.delete().where(_key(project, pipeline) & inside))
 

@@ -187,6 +187,9 @@ def _identity(answer: Any) -> Any:
     root = _document(answer)
     if root.find(f"{_NAMESPACE}Identify") is None or root.find(f"{_NAMESPACE}responseDate") is None:
         raise Malformed("The feed does not say what it is.")
+    for name in ("responseDate", "earliestDatestamp"):
+        for told in root.iterfind(f".//{_NAMESPACE}{name}"):
+            _moment(told.text or "")  # it is needed later, and may be asked for again now
     return root
 
 

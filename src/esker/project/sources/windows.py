@@ -68,6 +68,8 @@ class WindowSettings(Declaration):
     def _whole_seconds(self) -> WindowSettings:
         if self.every % _SECOND or self.every < _SECOND:
             raise MistakeAt(("every",), "windows are whole seconds long: write 1s or more")
+        if self.overlap % _SECOND:
+            raise MistakeAt(("overlap",), "windows overlap by whole seconds: write 1s or more")
         if self.start is not None and self.start.microsecond:
             raise MistakeAt(("start",), "windows begin at whole seconds")
         return self
