@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from esker.cli.export import Reader
 from esker.errors import CannotExport
 from esker.pipeline.export import READERS, export_reader
 from esker.project import load_project
@@ -99,6 +100,11 @@ def test_every_catalog_is_told_or_refused(declared: Callable[..., str], reader: 
     assert not any(value in text for value in VALUES.values())
     if reader in ("duckdb", "pyiceberg"):
         compile(text, reader, "exec")
+
+
+def test_the_command_line_knows_all_readers() -> None:
+    """It lists them itself: help waits for nothing that an export needs."""
+    assert sorted(each.value for each in Reader) == sorted(READERS)
 
 
 def test_an_unknown_catalog(tmp_path: Path) -> None:

@@ -7,23 +7,13 @@ from pathlib import Path
 import pytest
 
 from esker.project.contract.read import UnreadableContract, read_contract
-
-CONTRACT = """\
-apiVersion: v3.1.0
-kind: DataContract
-id: sales
-version: 1.0.0
-status: {status}
-schema:
-  - name: sales
-    properties:
-      - {{name: amount, logicalType: number, physicalType: "{kind}"}}
-"""
+from tests.contracts.folder import contract
 
 
 def write(folder: Path, status: str = "active", kind: str = "decimal(12,2)") -> Path:
     target = folder / "sales.odcs.yaml"
-    target.write_text(CONTRACT.format(status=status, kind=kind))
+    amount = f'- {{name: amount, logicalType: number, physicalType: "{kind}"}}'
+    target.write_text(contract(amount, status=status))
     return target
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyarrow import fs
 
-from esker.engine.catalogs.s3 import keys_of, region_of
+from esker.engine.catalogs.s3 import keys_of
 from esker.engine.file_systems import azure_file_system, gcs_file_system, s3_file_system
 from esker.project.sources.store_address import StoreAddress
 from esker.project.stores import AzureStore, FileStore, GcsStore, S3Store
@@ -34,7 +34,7 @@ def _s3(store: S3Store) -> fs.FileSystem:
     keys = keys_of(store)
     return s3_file_system(
         store.endpoint,
-        region_of(store),
+        store.signing_region,
         path_style=store.path_style,
         keys=(keys.access_key, keys.secret_key, keys.session_token) if keys else (None, None, None),
         anonymous=store.anonymous,

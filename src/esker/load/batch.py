@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -199,13 +198,11 @@ def stage_rows(loading: Loading, batch: Batch) -> Staged:
     numbered = frame.withColumn(ROW_NUMBER, F.monotonically_increasing_id())
     checked = check(numbered, batch.columns, loading.rules, SIDE_COLUMNS, (ROW_NUMBER,), keep)
     checked = replace(checked, rows=forgiven(checked.rows))
-    tasks = _tasks(loading.engine, batch.bytes)
-    is_few = batch.bytes > _TARGET_BYTES and (tasks_of(frame) or sys.maxsize) <= 1.5 * tasks
-    packed = None if is_few else tasks
+    tasks = _fewer_tasks(loading.engine, batch, frame)
     if not checked.can_be_bad and UNKNOWN not in keep:
-        files = _stage_good(loading, batch, checked.rows, packed)
+        files = _stage_good(loading, batch, checked.rows, tasks)
         return Staged(files, Tally(files.rows))
-    return _stage_checked(loading, batch, checked, packed)
+    return _stage_checked(loading, batch, checked, tasks)
 
 
 def _stage_checked(loading: Loading, batch: Batch, checked: Checked, tasks: int | None) -> Staged:
@@ -283,11 +280,9 @@ def _size(rows: DataFrame) -> Expression:
 
 
 def _stage_good(loading: Loading, batch: Batch, rows: DataFrame, tasks: int | None) -> StagedFiles:
-    """Write rows, by so many tasks where there would be more: each task writes a file of its own."""
+    """Write rows, by so many tasks if there is a number: each task writes a file of its own."""
     engine = loading.engine
     rows = rows.select(*(quoted(column.name) for column in batch.columns))
-    # Where it changes nothing, it would still cost a copy of each row: Spark makes no one step of what stands
-    # before and behind it.
     packed = rows if tasks is None else rows.coalesce(tasks)
     with explained("cannot load the rows", engine.log, reads_source=True), watched(engine, batch.progress):
         return stage(engine, loading.table, packed, batch.id)
@@ -306,6 +301,18 @@ def _most_collected(engine: Engine, tasks: int) -> int:
     """
     most = min(_MOST_COLLECTED, engine.heap // 24 // _SHORT)
     return max(1, 3 * most // tasks)
+
+
+def _fewer_tasks(engine: Engine, batch: Batch, frame: DataFrame) -> int | None:
+    """Return by how many tasks a batch is written; None where those that read it are few enough.
+
+    To put tasks together costs a copy of each row: Spark makes no one step of what stands before and behind.
+    """
+    wanted = _tasks(engine, batch.bytes)
+    if batch.bytes <= _TARGET_BYTES:
+        return wanted  # too small for that to matter
+    found = tasks_of(frame)
+    return None if found is not None and found <= 1.5 * wanted else wanted
 
 
 def _tasks(engine: Engine, source_bytes: int) -> int:

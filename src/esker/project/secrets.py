@@ -75,23 +75,22 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
     return FromEnvironment(resolved) if used else resolved
 
 
-def as_written(value: str, variable: str) -> str:
-    """Return a text as it stands in the project file, each `${NAME}` by a pattern for `{}`, its name.
+def as_written(secret: str, variable: str) -> str:
+    """Return a secret as it stands in the project file, each `${NAME}` by a pattern for `{}`, its name.
 
-    For what is handed to others: no value of a secret variable is in it. Defaults are left out.
+    For what is handed to others: no value of a variable is in it, nor a default.
     """
 
     def named(match: re.Match[str]) -> str:
         dollar, name, _ = match.groups()
         return "$" if dollar else variable.format(name)
 
-    text = _written.get(value)
-    return value if text is None else _VARIABLE.sub(named, text)
+    return _VARIABLE.sub(named, _written[secret])
 
 
-def names_in(value: str) -> list[str]:
-    """Return the variables that a text was written with."""
-    return [name for dollar, name, _ in _VARIABLE.findall(_written.get(value, "")) if not dollar]
+def names_in(secret: str) -> list[str]:
+    """Return the variables that a secret was written with."""
+    return [name for dollar, name, _ in _VARIABLE.findall(_written[secret]) if not dollar]
 
 
 def remember_secret(value: str) -> None:

@@ -40,6 +40,18 @@ class Warehouse:
     def bucket(self) -> str | None:
         return self.location if store_kind(self.location) is not None else None
 
+    def bound(
+        self, settings: Mapping[str, str], *, jars: tuple[str, ...] = (), folders: tuple[Path, ...] = ()
+    ) -> Binding:
+        """Return the binding of a catalog that keeps its tables here, with settings of its own."""
+        return Binding(
+            settings={"warehouse": self.location, **self.settings, **settings},
+            jars=(*jars, *self.jars),
+            warehouse=self.location,
+            folders=(*folders, *self.folders),
+            bucket=self.bucket,
+        )
+
 
 def warehouse_of(catalog: Catalog, project: Project) -> Warehouse:
     """Return the warehouse of a catalog that has one of its own, in a folder or in a store."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from esker.engine.catalogs.binding import Binding, warehouse_of
 from esker.engine.catalogs.s3 import keys_of
 from esker.project import Project
@@ -11,21 +13,16 @@ from esker.project.stores import S3Store
 
 def bind(catalog: GlueCatalog, project: Project) -> Binding:
     """Return what Spark must know of Glue's catalog."""
-    warehouse = warehouse_of(catalog, project)
-    settings = {"type": "glue", "warehouse": warehouse.location, **warehouse.settings}
+    settings = {"type": "glue"}
     if catalog.account is not None:
         settings["glue.id"] = catalog.account
     if catalog.endpoint is not None:
         settings["glue.endpoint"] = catalog.endpoint
     store = project.store_of(catalog)
     assert isinstance(store, S3Store), "the project was checked"
-    return Binding(
-        settings=settings | catalog.properties,
-        jars=warehouse.jars,
-        warehouse=warehouse.location,
-        bucket=warehouse.bucket if store.role is None else None,
-        java=_of_process(store),
-    )
+    bound = warehouse_of(catalog, project).bound(settings | catalog.properties)
+    # A role is not assumed where the bucket is tried beforehand.
+    return replace(bound, bucket=bound.bucket if store.role is None else None, java=_of_process(store))
 
 
 def _of_process(store: S3Store) -> dict[str, str]:

@@ -9,10 +9,4 @@ from esker.project.catalogs import HadoopCatalog
 
 def bind(catalog: HadoopCatalog, project: Project) -> Binding:
     """Return what Spark must know of a catalog of folders."""
-    warehouse = warehouse_of(catalog, project)
-    return Binding(
-        settings={"type": "hadoop", "warehouse": warehouse.location, **catalog.properties},
-        jars=(),
-        warehouse=warehouse.location,
-        folders=warehouse.folders,
-    )
+    return warehouse_of(catalog, project).bound({"type": "hadoop"} | catalog.properties)

@@ -9,17 +9,5 @@ from esker.project.catalogs import HiveCatalog
 
 def bind(catalog: HiveCatalog, project: Project) -> Binding:
     """Return what Spark must know of a Hive Metastore. Its client is among Spark's own jars."""
-    warehouse = warehouse_of(catalog, project)
-    return Binding(
-        settings={
-            "type": "hive",
-            "uri": catalog.uri,
-            "warehouse": warehouse.location,
-            **warehouse.settings,
-            **catalog.properties,
-        },
-        jars=warehouse.jars,
-        warehouse=warehouse.location,
-        folders=warehouse.folders,
-        bucket=warehouse.bucket,
-    )
+    settings = {"type": "hive", "uri": catalog.uri}
+    return warehouse_of(catalog, project).bound(settings | catalog.properties)

@@ -9,22 +9,8 @@ from esker.project.catalogs import NessieCatalog
 
 def bind(catalog: NessieCatalog, project: Project) -> Binding:
     """Return what Spark must know of a Nessie. Its client is in Iceberg's runtime."""
-    warehouse = warehouse_of(catalog, project)
-    return Binding(
-        settings={
-            "type": "nessie",
-            "uri": catalog.uri,
-            "ref": catalog.ref,
-            "warehouse": warehouse.location,
-            **_way_in(catalog),
-            **warehouse.settings,
-            **catalog.properties,
-        },
-        jars=warehouse.jars,
-        warehouse=warehouse.location,
-        folders=warehouse.folders,
-        bucket=warehouse.bucket,
-    )
+    settings = {"type": "nessie", "uri": catalog.uri, "ref": catalog.ref, **_way_in(catalog)}
+    return warehouse_of(catalog, project).bound(settings | catalog.properties)
 
 
 def _way_in(catalog: NessieCatalog) -> dict[str, str]:

@@ -50,7 +50,7 @@ def _way_in(catalog: RestCatalog, store: FileStore | None) -> dict[str, str]:
     if catalog.credential is not None:
         found = {
             "credential": catalog.credential.get_secret_value(),
-            "oauth2-server-uri": catalog.oauth2_server_uri or f"{catalog.uri}/v1/oauth/tokens",
+            "oauth2-server-uri": catalog.token_server,
         }
         return found | ({"scope": catalog.scope} if catalog.scope is not None else {})
     if catalog.token is not None:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from esker.engine.catalogs.aws_profile import AwsKeys, profile_keys
 from esker.project.stores import S3Store
+from esker.project.stores.s3 import USUAL_REGION
 
 JAR = "aws"
 """Amazon's client: Iceberg's runtime knows how to use it, and does not hold it."""
-_USUAL_REGION = "us-east-1"
-
-
-def region_of(store: S3Store) -> str | None:
-    """Return the region of a store; None for what the AWS environment says."""
-    # Servers of one's own have no regions, but requests are signed with one.
-    return store.region or (_USUAL_REGION if store.endpoint is not None else None)
 
 
 def keys_of(store: S3Store) -> AwsKeys | None:
@@ -33,12 +27,12 @@ def properties_of(store: S3Store) -> dict[str, str]:
         found["s3.endpoint"] = store.endpoint
     if store.path_style:
         found["s3.path-style-access"] = "true"
-    if region := region_of(store):
+    if region := store.signing_region:
         found["client.region"] = region
     if store.role is not None:
         found["client.factory"] = "org.apache.iceberg.aws.AssumeRoleAwsClientFactory"
         found["client.assume-role.arn"] = store.role
-        found["client.assume-role.region"] = region or _USUAL_REGION
+        found["client.assume-role.region"] = region or USUAL_REGION
         found["client.assume-role.session-name"] = "esker"
         if store.external_id is not None:
             found["client.assume-role.external-id"] = store.external_id

@@ -17,7 +17,7 @@ def bind(catalog: S3TablesCatalog, project: Project) -> Binding:
     return Binding(
         settings={
             **CLIENT,
-            "uri": catalog.uri or f"https://s3tables.{catalog.region}.amazonaws.com/iceberg",
+            "uri": catalog.address,
             "warehouse": catalog.warehouse,
             "client.region": catalog.region,
             **signed(catalog.region, "s3tables", store),

@@ -10,19 +10,11 @@ from esker.project.catalogs import SqliteCatalog
 def bind(catalog: SqliteCatalog, project: Project) -> Binding:
     """Return what Spark must know of an embedded catalog."""
     database = project.path(catalog.path)
-    warehouse = warehouse_of(catalog, project)
-    return Binding(
-        settings={
-            "type": "jdbc",
-            # Two processes may meet at the database; waiting beats "database is locked". A log that is
-            # written ahead lets readers and a writer pass each other, and takes one flush for a commit.
-            "uri": f"jdbc:sqlite:{database.resolve()}?busy_timeout=30000&journal_mode=WAL",
-            "warehouse": warehouse.location,
-            "jdbc.schema-version": "V1",
-            **warehouse.settings,
-        },
-        jars=("sqlite", *warehouse.jars),
-        warehouse=warehouse.location,
-        folders=(database.parent, *warehouse.folders),
-        bucket=warehouse.bucket,
-    )
+    settings = {
+        "type": "jdbc",
+        # Two processes may meet at the database; waiting beats "database is locked". A log that is
+        # written ahead lets readers and a writer pass each other, and takes one flush for a commit.
+        "uri": f"jdbc:sqlite:{database.resolve()}?busy_timeout=30000&journal_mode=WAL",
+        "jdbc.schema-version": "V1",
+    }
+    return warehouse_of(catalog, project).bound(settings, jars=("sqlite",), folders=(database.parent,))

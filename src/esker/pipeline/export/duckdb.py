@@ -6,6 +6,7 @@ from esker.pipeline.export.program import code, expression
 from esker.pipeline.export.reader import Exported, Lake, Settings
 from esker.project.catalogs import GlueCatalog, RestCatalog, S3TablesCatalog, SqliteCatalog
 from esker.project.stores import AzureStore, GcsStore, S3Store
+from esker.project.stores.s3 import USUAL_REGION
 from esker.project.warehouses import store_kind
 
 
@@ -81,11 +82,10 @@ def _way_in(lake: Lake, catalog: RestCatalog, settings: Settings) -> list[str]:
         return [_secret("catalog", "iceberg", {"TOKEN": expression(settings.secret(catalog.token))})]
     if catalog.credential is not None:
         whole = expression(settings.secret(catalog.credential))
-        server = catalog.oauth2_server_uri or f"{catalog.uri}/v1/oauth/tokens"
         parts = {
             "CLIENT_ID": f'{whole}.partition(":")[0]',
             "CLIENT_SECRET": f'{whole}.partition(":")[2]',
-            "OAUTH2_SERVER_URI": repr(server),
+            "OAUTH2_SERVER_URI": repr(catalog.token_server),
         }
         return [_secret("catalog", "iceberg", parts)]
     if catalog.user is not None or catalog.sigv4 is not None:
@@ -108,9 +108,9 @@ def _store(lake: Lake, settings: Settings) -> list[str]:
                 scheme, _, address = store.endpoint.partition("://")
                 parts["ENDPOINT"] = repr(address)
                 parts["USE_SSL"] = repr(str(scheme == "https").lower())
-            parts["REGION"] = repr(store.region or "us-east-1")
+            parts["REGION"] = repr(store.signing_region or USUAL_REGION)
             parts["URL_STYLE"] = repr("path" if store.path_style else "vhost")
-            if not {"KEY_ID"} & parts.keys():
+            if "KEY_ID" not in parts:
                 parts["PROVIDER"] = repr("credential_chain")
             return [_secret("store", "s3", parts)]
         case GcsStore():

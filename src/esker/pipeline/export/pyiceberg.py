@@ -78,7 +78,7 @@ def catalog_code(lake: Lake, settings: Settings) -> str:
                 _signed(catalog.sigv4.region, catalog.sigv4.service, add)
         case S3TablesCatalog() as catalog:
             add("type", "rest")
-            add("uri", catalog.uri or f"https://s3tables.{catalog.region}.amazonaws.com/iceberg")
+            add("uri", catalog.address)
             add("warehouse", catalog.warehouse)
             _signed(catalog.region, "s3tables", add)
         case GlueCatalog() as catalog:
@@ -110,8 +110,8 @@ def _way_in(catalog: RestCatalog, settings: Settings) -> dict[str, str]:
         return {"auth": f"{{'type': 'basic', 'basic': {basic}}}"}
     if catalog.credential is None:
         return {}
-    server = catalog.oauth2_server_uri or f"{catalog.uri}/v1/oauth/tokens"
-    found = {"credential": expression(settings.secret(catalog.credential)), "oauth2-server-uri": repr(server)}
+    credential = expression(settings.secret(catalog.credential))
+    found = {"credential": credential, "oauth2-server-uri": repr(catalog.token_server)}
     return found | ({"scope": repr(catalog.scope)} if catalog.scope is not None else {})
 
 
@@ -139,7 +139,7 @@ def _store(lake: Lake, add: Add) -> None:
     match lake.store:
         case S3Store() as store:
             add("s3.endpoint", store.endpoint)
-            add("s3.region", store.region or ("us-east-1" if store.endpoint else None))
+            add("s3.region", store.signing_region)
             if store.endpoint is not None and not store.path_style:
                 add("s3.force-virtual-addressing", "true")
             add("s3.access-key-id", store.access_key)

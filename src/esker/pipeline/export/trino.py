@@ -25,9 +25,8 @@ def export(lake: Lake) -> Exported:
         case RestCatalog() as catalog:
             _rest(lake, catalog, settings)
         case S3TablesCatalog() as catalog:
-            uri = catalog.uri or f"https://s3tables.{catalog.region}.amazonaws.com/iceberg"
             settings.add("iceberg.catalog.type", "rest")
-            settings.add("iceberg.rest-catalog.uri", uri)
+            settings.add("iceberg.rest-catalog.uri", catalog.address)
             settings.add("iceberg.rest-catalog.warehouse", catalog.warehouse)
             settings.add("iceberg.rest-catalog.sigv4-enabled", True)
             settings.add("iceberg.rest-catalog.signing-name", "s3tables")
@@ -73,12 +72,11 @@ def _rest(lake: Lake, catalog: RestCatalog, settings: Settings) -> None:
     if catalog.user is not None:
         raise lake.refused("Trino sends neither user nor password to a REST catalog; it needs a token")
     if catalog.credential is not None or catalog.token is not None:
-        server = catalog.oauth2_server_uri or f"{catalog.uri}/v1/oauth/tokens"
         settings.add("iceberg.rest-catalog.security", "OAUTH2")
         settings.add("iceberg.rest-catalog.oauth2.credential", catalog.credential)
         settings.add("iceberg.rest-catalog.oauth2.token", catalog.token)
         if catalog.credential is not None:
-            settings.add("iceberg.rest-catalog.oauth2.server-uri", server)
+            settings.add("iceberg.rest-catalog.oauth2.server-uri", catalog.token_server)
             settings.add("iceberg.rest-catalog.oauth2.scope", catalog.scope)
     if catalog.sigv4 is not None:
         settings.add("iceberg.rest-catalog.sigv4-enabled", True)
@@ -108,7 +106,7 @@ def _store(lake: Lake, settings: Settings) -> None:
                 raise lake.refused("Trino reads no profiles of AWS; write keys or a role")
             settings.add("fs.native-s3.enabled", True)
             settings.add("s3.endpoint", store.endpoint)
-            settings.add("s3.region", store.region or ("us-east-1" if store.endpoint else None))
+            settings.add("s3.region", store.signing_region)
             settings.add("s3.path-style-access", True if store.path_style else None)
             settings.add("s3.aws-access-key", store.access_key)
             settings.add("s3.aws-secret-key", store.secret_key)

@@ -104,3 +104,8 @@ class RestCatalog(Safe):
             if getattr(self, name) is not None and self.credential is None:
                 raise MistakeAt((name,), f"{name} is of no use without credential")
         return self
+
+    @property
+    def token_server(self) -> str:
+        """Where `credential` is exchanged for tokens."""
+        return self.oauth2_server_uri or f"{self.uri}/v1/oauth/tokens"

@@ -60,3 +60,8 @@ class S3TablesCatalog(Safe):
         found = _ARN.fullmatch(self.warehouse)
         assert found is not None
         return found[1]
+
+    @property
+    def address(self) -> str:
+        """Address of the server, without `/v1`."""
+        return self.uri or f"https://s3tables.{self.region}.amazonaws.com/iceberg"

@@ -11,6 +11,9 @@ from esker.project.aws import AccessKey, ExternalId, Profile, Role, SessionToken
 from esker.project.declaration import Declaration, MistakeAt
 from esker.project.secrets import Secret
 
+USUAL_REGION = "us-east-1"
+"""Amazon's own default, for requests that must name some region."""
+
 
 class S3Store(Declaration):
     """Files in Amazon S3, or in a server that speaks its language (SeaweedFS, MinIO, Ceph…)."""
@@ -52,6 +55,12 @@ class S3Store(Declaration):
     def has_way_in(self) -> bool:
         """It says itself how it is opened; otherwise the machine or the catalog does."""
         return any(way is not None for way in (self.access_key, self.profile, self.role))
+
+    @property
+    def signing_region(self) -> str | None:
+        """The region that requests are signed with; None for what the AWS environment says."""
+        # Servers of one's own have no regions, but requests are signed with one.
+        return self.region or (USUAL_REGION if self.endpoint is not None else None)
 
     def why_not_for_tables(self) -> str | None:
         """Return why tables cannot be kept in it, if so."""
