@@ -395,6 +395,45 @@ def test_peek(make_folder: MakeFolder, feed: Feed) -> None:
     assert [row["id"] for row in peeked.rows] == ["r9"]
 
 
+def test_records_that_are_not_as_they_should_be(make_folder: MakeFolder, feed: Feed) -> None:
+    """Each is kept in the quarantine, whole, and the others of its window are loaded."""
+    expected = fill(feed)
+    feed.records[4].stamp = "yesterday"
+    head = '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListRecords><record><about/></record>'
+    feed.always = [
+        (begins("12:45"), lambda handler: send(handler, 200, head.encode() + b"</ListRecords></OAI-PMH>"))
+    ]
+    folder = harvest(make_folder, feed, bad_rows="quarantine")
+    counts = folder.run().rows
+    lost = {"r4", *(record.id for record in feed.records if record.changed >= moment("12:45"))}
+    assert (counts.inserted, counts.quarantined) == (len(expected) - len(lost), 2)
+    assert set(contents(folder)) == expected.keys() - lost
+    kept = sorted(folder.open().show_quarantined("sales"), key=lambda row: row["reason"])
+    assert 'the datestamp of record "r4" cannot be read: "yesterday" is no time.' in kept[0]["reason"]
+    assert '"last_modified": "yesterday"' in kept[0]["payload"]
+    assert "the record has no header: <record" in kept[1]["reason"]
+
+
+def test_rows_that_are_made_in_another_way(make_folder: MakeFolder, feed: Feed) -> None:
+    """What is stored wins a tie, unless somebody says that it must not."""
+    fill(feed, 3)
+    sql = "SELECT id, last_modified, deleted, {} AS content FROM input"
+    folder = harvest(make_folder, feed, transform=sql.format("content"))
+    folder.run()
+    feed.records[0].changed = moment("11:00")
+    folder.change(transform=sql.format("'made anew'"))
+    since = "2026-01-01T11:00"
+    assert folder.open().backfill("sales", since=since).rows.stale == 3
+    result = folder.open().backfill("sales", since=since, replace_equal=True)
+    assert (result.rows.updated, result.rows.stale) == (2, 1), result.error
+    assert [row[0] for row in folder.rows("shop.sales", "content")].count("made anew") == 2
+    ids = folder.open().backfill("sales", ids=["r1"], replace_equal=True)
+    assert (ids.rows.unchanged, ids.rows.stale) == (1, 0)
+    folder.change(mode="insert_only")
+    with pytest.raises(BackfillUnsuitable, match="cannot be backfilled so"):
+        folder.open().backfill("sales", since=since, replace_equal=True)
+
+
 # --- by id ---------------------------------------------------------------------------------------
 
 
@@ -414,6 +453,23 @@ def test_records_by_their_ids(make_folder: MakeFolder, feed: Feed) -> None:
     assert contents(folder) == {"r1": "two", "late": "late"}
     assert opened.backfill("sales", ids=["r1", "late"]).rows.stale == 2
     assert folder.run().rows.read == 0
+
+
+def test_ids_of_records_that_cannot_be_read(make_folder: MakeFolder, feed: Feed) -> None:
+    """One of a list stops no other; when nothing is answered any more, that is told at once."""
+    fill(feed, 6)
+    folder = harvest(make_folder, feed, bad_rows="quarantine", source={"retries": 0})
+    feed.records[1].stamp = "2026-13-13"
+    feed.always = [(lambda query: query.get("identifier") in ("r2", "r4"), body(b"<OAI-PMH"))]
+    result = folder.open().backfill("sales", ids=[f"r{number}" for number in range(6)])
+    assert isinstance(result.error, PartsMissing)
+    assert "2 parts" in result.error.message
+    assert (result.rows.inserted, result.rows.quarantined) == (3, 1)
+    feed.always = [(lambda query: "identifier" in query, status(500))]
+    asked = len(feed.asked)
+    result = folder.open().backfill("sales", ids=[f"r{number}" for number in range(6)])
+    assert isinstance(result.error, SourceUnavailable)
+    assert len(feed.asked) - asked == 3
 
 
 def test_files_of_ids(tmp_path: Path) -> None:

@@ -117,11 +117,13 @@ class OpenProject:
         until: datetime | str | None = None,
         ids: Sequence[str] = (),
         full: bool = False,
+        replace_equal: bool = False,
         listen: Listener = silent,
     ) -> RunResult:
         """Load a range of a pipeline's source again, or some records; `full` compares all with the table.
 
-        The position stays where it is. Errors are in the result; raises BackfillUnsuitable.
+        A stored row stays unless the source's is newer, or with `replace_equal` as new. The position stays
+        where it is. Errors are in the result; raises BackfillUnsuitable.
         """
         is_range = since is not None or until is not None
         if [full, is_range, bool(ids)].count(True) != 1:
@@ -131,7 +133,8 @@ class OpenProject:
                 "Write --from and --to, --ids, or --full.",
             )
         self._find(pipeline)
-        span = Span(_moment(pipeline, since), _moment(pipeline, until), tuple(dict.fromkeys(ids)))
+        begin, end = _moment(pipeline, since), _moment(pipeline, until)
+        span = Span(begin, end, tuple(dict.fromkeys(ids)), replace_equal)
         return backfill(self.project, self._start, self.state, pipeline, span, listen)
 
     def approve(self, pipeline: str, listen: Listener = silent) -> RunResult:

@@ -132,8 +132,16 @@ def test_windows_become_parameters(api: Api) -> None:
         ({"end": "inclusive"}, ("2026-01-01T00:00:00Z", "2026-01-01T23:59:59.999999Z")),
         ({"start": "exclusive"}, ("2025-12-31T23:59:59.999999Z", "2026-01-02T00:00:00Z")),
         ({"format": "date", "end": "inclusive"}, ("2026-01-01", "2026-01-01")),
-        ({"format": "unix", "end": "inclusive"}, ("1767225600", "1767311999")),
-        ({"format": "unix_ms", "end": "inclusive"}, ("1767225600000", "1767311999999")),
+        # Whole seconds: an end before the last one would leave out what lies between.
+        ({"format": "unix", "end": "inclusive"}, ("1767225600", "1767312000")),
+        ({"format": "unix", "end": "inclusive", "resolution": "1ms"}, ("1767225600", "1767312000")),
+        ({"format": "unix", "end": "inclusive", "resolution": "1s"}, ("1767225600", "1767311999")),
+        ({"end": "inclusive", "resolution": "1s"}, ("2026-01-01T00:00:00Z", "2026-01-01T23:59:59Z")),
+        (
+            {"format": "unix_ms", "end": "inclusive", "resolution": "1ms"},
+            ("1767225600000", "1767311999999"),
+        ),
+        ({"format": "unix", "start": "exclusive"}, ("1767225599", "1767312000")),
         ({"format": "%Y%m%d%H%M%S"}, ("20260101000000", "20260102000000")),
     ):
         incremental = {"start_param": "a", "end_param": "b", **keys}

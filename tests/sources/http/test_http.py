@@ -167,6 +167,49 @@ def test_peek(make_folder: MakeFolder, api: Api) -> None:
 # --- by windows ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("lane", "kind"), [("small", "timestamp"), ("large", "timestamp"), ("small", "string"), ("large", "date")]
+)
+def test_deletes_that_do_not_say_when(make_folder: MakeFolder, api: Api, lane: str, kind: str) -> None:
+    """Each is as new as its window: not as the batch's newest row, and not older than all in a gap."""
+    columns = {"id": "bigint", "changed": kind, "v": "bigint", "deleted": "boolean"}
+
+    def row(id: int, ago: int, v: int) -> dict[str, Any]:
+        moment = day(ago)
+        return {"id": id, "changed": moment[:10] if kind == "date" else moment, "v": v, "_at": moment}
+
+    def delete(id: int, ago: int) -> dict[str, Any]:
+        return {"id": id, "deleted": True, "_at": day(ago, 13)}
+
+    api.records = [row(1, 5, 1), row(2, 5, 1), row(3, 2, 3), row(4, 5, 1)]
+    api.records += [delete(1, 4), row(5, 4, 1), delete(4, 1)]
+    folder = by_windows(make_folder, api, columns=columns, lane=lane, source={"retries": 0})
+    api.always = [(begins(3), status(500))]
+    with pytest.raises(PartsMissing):
+        folder.run()
+    api.always = []
+    api.records += [row(1, 3, 2), row(9, 3, 1), delete(2, 3), delete(3, 3)]
+    counts = folder.run().rows
+    live = {row[0]: row[1] for row in folder.rows("shop.sales", "id", "v", "deleted") if not row[2]}
+    assert live == {1: 2, 3: 3, 5: 1, 9: 1}
+    assert (counts.inserted, counts.deleted, counts.stale) == (2, 1, 1)
+
+
+def test_a_row_after_its_delete_in_one_batch(make_folder: MakeFolder, api: Api) -> None:
+    """In a later window: it lives, though a row of another key is newer than both."""
+    api.records = [
+        {"id": 1, "changed": day(5), "v": 1},
+        {"id": 1, "deleted": True, "_at": day(4)},
+        {"id": 1, "changed": day(3), "v": 2},
+        {"id": 2, "changed": day(2), "v": 1},
+        {"id": 2, "deleted": True, "_at": day(1)},
+    ]
+    folder = by_windows(make_folder, api, columns={"changed": "timestamp", "deleted": "boolean"})
+    assert folder.run().batches == 1
+    live = [row[:2] for row in folder.rows("shop.sales", "id", "v", "deleted") if not row[2]]
+    assert live == [(1, 2)]
+
+
 def test_windows(make_folder: MakeFolder, api: Api) -> None:
     """Each is asked for once. A changed record comes with a later one, and no run reads what is covered."""
     api.records = [{"id": number, "changed": day(5 - number), "v": 1} for number in range(5)]

@@ -133,6 +133,20 @@ class Relation:
         )
         return found[0][0] if found else None
 
+    def kinds(self, column: DatabaseColumn) -> list[str]:
+        """Return the kinds of the lowest and the highest value of a column, where that is several."""
+        kind, quoted = self.dialect.kind_of_value(column), self.dialect.name(column)
+        if kind is None:
+            return []
+        found = [
+            self.connection.rows(
+                f"SELECT {kind} FROM {self._from} WHERE {quoted} IS NOT NULL ORDER BY {quoted} {way} LIMIT 1"
+            )
+            for way in ("ASC", "DESC")
+        ]
+        kinds = dict.fromkeys(str(value) for rows in found for [value] in rows)
+        return list(kinds) if len(kinds) > 1 else []
+
     def count(self, condition: str) -> int:
         """Return how many such rows there are."""
         [[count]] = self.connection.rows(f"SELECT count(*) FROM {self._from} WHERE {condition}")

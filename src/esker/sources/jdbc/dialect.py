@@ -55,6 +55,9 @@ class Dialect:
     default_schema: str = "SELECT current_schema()"
     clock: str = "SELECT extract(epoch FROM now())"
     """A query for the time by the database's clock, in seconds since 1970."""
+    remedy_for_timeless: str = (
+        "Leave out rows with infinity or -infinity, or give them a time, with query: in the place of table:."
+    )
 
     def name(self, column: DatabaseColumn) -> str:
         """Return a column's name in quotes. Dots are a part of it."""
@@ -88,9 +91,9 @@ class Dialect:
         """Tell whether a column knows days only. A day is read when it is over."""
         return column.type == "date"
 
-    def seconds(self, column: DatabaseColumn) -> str:
-        """Return a time as seconds since 1970."""
-        return f"extract(epoch FROM {self.name(column)})"
+    def earliest(self, column: DatabaseColumn) -> str:
+        """Return the lowest time as seconds since 1970, written so that an index helps where there is one."""
+        return f"extract(epoch FROM min({self.name(column)}))"
 
     def between(self, column: DatabaseColumn, since: datetime, until: datetime) -> str:
         """Return the condition of a window, written so that an index helps where there is one."""
@@ -99,7 +102,11 @@ class Dialect:
         return f"{quoted} >= {start} AND {quoted} < {end}"
 
     def timeless(self, column: DatabaseColumn) -> str | None:
-        """Return the condition of values that are no times; None where the type lets none in."""
+        """Return the condition of values that lie in no window; None where the type lets none in."""
+        return f"{self.name(column)} IN ('infinity', '-infinity')"
+
+    def kind_of_value(self, column: DatabaseColumn) -> str | None:
+        """Return what kind a value is of; None where a column's type lets in one kind only."""
         return None
 
     def _moment(self, moment: datetime, column: DatabaseColumn) -> str:
@@ -135,6 +142,10 @@ class SqliteDialect(Dialect):
     )
     default_schema: str = "SELECT 'main'"
     clock: str = "SELECT (julianday('now') - 2440587.5) * 86400"
+    remedy_for_timeless: str = (
+        "Times are texts such as 2026-11-01 12:00:00 or seconds since 1970. Make others into such, "
+        "with query:."
+    )
 
     def literal(self, value: str, column: DatabaseColumn) -> str:
         # What is compared with a column gets its affinity; an expression of a query has none.
@@ -157,7 +168,10 @@ class SqliteDialect(Dialect):
     def is_date(self, column: DatabaseColumn) -> bool:
         return False
 
-    def seconds(self, column: DatabaseColumn) -> str:
+    def earliest(self, column: DatabaseColumn) -> str:
+        return f"min({self._seconds(column)})"
+
+    def _seconds(self, column: DatabaseColumn) -> str:
         # Texts as SQLite's own functions read them; a day without a time counts as its end, so that it is
         # read when it is over. Numbers are seconds since 1970, unless that would be before 1973: they are ids
         # then, or days.
@@ -171,10 +185,15 @@ class SqliteDialect(Dialect):
 
     def between(self, column: DatabaseColumn, since: datetime, until: datetime) -> str:
         start, end = (int(moment.timestamp()) for moment in (since, until))
-        return f"{self.seconds(column)} >= {start} AND {self.seconds(column)} < {end}"
+        return f"{self._seconds(column)} >= {start} AND {self._seconds(column)} < {end}"
 
     def timeless(self, column: DatabaseColumn) -> str:
-        return f"{self.name(column)} IS NOT NULL AND {self.seconds(column)} IS NULL"
+        return f"{self.name(column)} IS NOT NULL AND {self._seconds(column)} IS NULL"
+
+    def kind_of_value(self, column: DatabaseColumn) -> str:
+        # In its order all numbers come before all texts, and these before all bytes.
+        kind = f"typeof({self.name(column)})"
+        return f"CASE {kind} WHEN 'text' THEN 'texts' WHEN 'blob' THEN 'bytes' ELSE 'numbers' END"
 
     def selected(self, columns: tuple[DatabaseColumn, ...]) -> str:
         return ", ".join(
@@ -223,9 +242,13 @@ class MariaDbDialect(Dialect):
     def is_time(self, column: DatabaseColumn) -> bool:
         return column.type.startswith((*_TIMES, "datetime"))
 
-    def seconds(self, column: DatabaseColumn) -> str:
+    def earliest(self, column: DatabaseColumn) -> str:
         # unix_timestamp() knows no time before 1970, and in some releases none after 2038.
-        return f"timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', {self.name(column)}) / 1000000"
+        lowest = f"min({self.name(column)})"
+        return f"timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', {lowest}) / 1000000"
+
+    def timeless(self, column: DatabaseColumn) -> str | None:
+        return None
 
     def _moment(self, moment: datetime, column: DatabaseColumn) -> str:
         # Sessions run in UTC.
