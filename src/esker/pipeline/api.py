@@ -31,6 +31,7 @@ from esker.pipeline.families import recall, recall_all
 from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
+from esker.pipeline.named import naming
 from esker.pipeline.order import in_order
 from esker.pipeline.peek import Peeked, peek
 from esker.pipeline.plan import (
@@ -224,7 +225,7 @@ class OpenProject:
         return [*(self._planned(each) for each in found.names), *unsuitable]
 
     def _planned(self, name: str) -> PipelinePlan:
-        with closing(open_reader(self.engine, name)) as source:
+        with naming(name), closing(open_reader(self.engine, name)) as source:
             plan = compare_and_plan(self.engine, self.state, name, source)
             return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
 
@@ -236,7 +237,8 @@ class OpenProject:
     def peek(self, pipeline: str, limit: int = 10) -> Peeked:
         """Return some rows of a pipeline's source; nothing is loaded."""
         self._find(pipeline)
-        return peek(self.engine, pipeline, limit)
+        with naming(pipeline):
+            return peek(self.engine, pipeline, limit)
 
     def read(self, pipeline: str, limit: int | None = None) -> pa.Table:
         """Return what a pipeline's source holds now, loaded or not, as Arrow; nothing is loaded.
@@ -244,12 +246,14 @@ class OpenProject:
         Raises BadRows for records that cannot be read, and PartsMissing when some could not be had.
         """
         self._find(pipeline)
-        return read_source(self.engine, pipeline, limit)
+        with naming(pipeline):
+            return read_source(self.engine, pipeline, limit)
 
     def infer_contract(self, pipeline: str, file: str | None = None, *, overwrite: bool = False) -> Inferred:
         """Look at a pipeline's source and write a contract for it. Raises ContractExists or NoColumns."""
         self._find(pipeline)
-        return infer_contract(self.engine, pipeline, file, overwrite=overwrite)
+        with naming(pipeline):
+            return infer_contract(self.engine, pipeline, file, overwrite=overwrite)
 
     def windows(self, pipeline: str) -> list[WindowLine]:
         """Return which windows of a pipeline's source are covered, missing, failed or held.

@@ -177,6 +177,15 @@ def test_one_record(api: Api) -> None:
     with pytest.raises(SourceUnavailable) as caught:
         read(source(api, "raw", data_selector="data"))
     assert 'no list at "data"' in caught.value.reason
+    for raw, selector, remedy in (
+        ('{"meta": {}, "data": {"items": []}}', "items", "The answer has lists at data.items."),
+        ("[]", "data", "The answer itself is a list"),
+        ('{"error": "busy"}', "items", "The answer has no list"),
+    ):
+        api.raw = raw
+        with pytest.raises(SourceUnavailable) as caught:
+            read(source(api, "raw", data_selector=selector))
+        assert remedy in caught.value.remedy
 
 
 def test_no_key_in_the_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
@@ -268,6 +277,7 @@ def test_credentials(api: Api, way: str, auth: dict[str, Any], allowed: Any) -> 
     with pytest.raises(SourceRefused) as caught:
         read(declared)
     assert "401" in caught.value.reason
+    assert "credentials" in caught.value.remedy
     assert "s3cret" not in f"{caught.value!r} {caught.value.reason} {caught.value.as_json()}"
 
 

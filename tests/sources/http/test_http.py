@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +12,14 @@ from typing import Any
 import pytest
 import stamina
 
-from esker.errors import BackfillUnsuitable, PartsMissing, SourceUnavailable
+from esker.errors import (
+    BackfillUnsuitable,
+    Held,
+    NoColumns,
+    PartsMissing,
+    SourceRefused,
+    SourceUnavailable,
+)
 from esker.sources.http import reader
 from tests.folder import Folder
 from tests.sources.rest_server import Api, Asked, body, reset, serving, status
@@ -164,6 +172,23 @@ def test_peek(make_folder: MakeFolder, api: Api) -> None:
     assert len(api.asked) == 1
 
 
+def test_errors_name_the_pipeline(make_folder: MakeFolder, api: Api) -> None:
+    """Several may ask one server: whoever calls from Python sees which one failed."""
+    api.allowed = lambda asked: False
+    opened = pipeline(make_folder, api, CURSOR).open()
+    calls: list[Callable[[], Any]] = [
+        lambda: opened.run("sales"),
+        lambda: opened.peek("sales"),
+        lambda: opened.read("sales"),
+        opened.plan,
+        lambda: opened.infer_contract("sales"),
+    ]
+    for call in calls:
+        with pytest.raises(SourceRefused, match=r'^pipeline "sales": "http://') as caught:
+            call()
+        assert caught.value.as_json()["message"].startswith('pipeline "sales": ')
+
+
 # --- by windows ----------------------------------------------------------------------------------
 
 
@@ -193,6 +218,31 @@ def test_deletes_that_do_not_say_when(make_folder: MakeFolder, api: Api, lane: s
     live = {row[0]: row[1] for row in folder.rows("shop.sales", "id", "v", "deleted") if not row[2]}
     assert live == {1: 2, 3: 3, 5: 1, 9: 1}
     assert (counts.inserted, counts.deleted, counts.stale) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(("first", "error"), [([], None), ([{}], NoColumns), ([5, "x"], NoColumns)])
+def test_windows_without_columns(
+    make_folder: MakeFolder, api: Api, first: list[Any], error: type[Exception] | None
+) -> None:
+    """Before there is a table: windows without records are passed by, those with records never are."""
+    api.records = [{"id": 1, "changed": day(1)}]
+    answer = json.dumps({"data": {"items": first}}).encode()
+    api.always = [(begins(5), body(answer))]
+    folder = by_windows(make_folder, api, window={"max_windows": 1}, bad_rows="quarantine")
+    opened = folder.open()
+    if error is not None:
+        for call in (opened.run, opened.read):
+            with pytest.raises(error):
+                call("sales")
+        folder.change(columns={"id": "bigint", "changed": "string"})
+        with pytest.raises(Held):
+            folder.run()
+        assert folder.open().approve("sales").rows.quarantined == len(first)
+        assert folder.run().rows.inserted == 1
+        return
+    assert opened.read("sales").to_pylist() == api.records
+    result = folder.run()
+    assert (result.rows.inserted, result.notes) == (1, ())
 
 
 def test_a_row_after_its_delete_in_one_batch(make_folder: MakeFolder, api: Api) -> None:

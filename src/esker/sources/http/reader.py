@@ -65,7 +65,7 @@ class _Records:
 
     def __init__(self, opening: Opening, *, is_dated: bool = False) -> None:
         self._reads, self._engine = opening.pipeline.source.reads, opening.engine
-        self._format = JsonLinesFormat(opening.engine.spark, _LINES)
+        self._format = JsonLinesFormat(opening.engine.spark, _LINES, has_records=True)
         self._is_dated = is_dated
         """UNTIL stands in front of each record."""
 
