@@ -1206,8 +1206,8 @@ class BadRows(ContractError):
         super().__init__(
             f'pipeline "{pipeline}": {count} of {read} rows do not fit the columns',
             reason="For example: " + "; ".join(examples) + ". The batch was not published.",
-            remedy="Correct the file, or what esker.yml says of it: types (columns:), or how it is written "
-            "(source: delimiter, quote, multi_line, encoding).",
+            remedy="Correct them, or what esker.yml says of them: types (columns:), or how files are written "
+            "(source: delimiter, quote, multi_line, encoding). To load the others: bad_rows: quarantine",
         )
 
 

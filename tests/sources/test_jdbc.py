@@ -337,6 +337,19 @@ def test_a_cursor_without_end(shop: Shop) -> None:
     assert folder.run().rows.inserted == 2
 
 
+def test_times_without_end(shop: Shop) -> None:
+    """Tables know none: they become the first and the last moment of the years 1 to 9999."""
+    shop.sql("ALTER TABLE orders ADD COLUMN local timestamp, ADD COLUMN day date")
+    for number, value in enumerate(("infinity", "-infinity")):
+        shop.sql(f"INSERT INTO orders VALUES ({number}, '{value}', '{value}', '{value}', '{value}')")
+    folder = shop.project("append")
+    folder.run()
+    found = [
+        [str(value)[:10] for value in row] for row in folder.rows("shop.sales", "changed", "local", "day")
+    ]
+    assert found == [["0001-01-01"] * 3, ["9999-12-31"] * 3]
+
+
 def test_versions(shop: Shop) -> None:
     """Without order_by, versions begin when the database was looked at, by its own clock."""
     shop.fill(1, 3)

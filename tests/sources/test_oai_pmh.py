@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -10,7 +11,15 @@ from typing import Any
 import pytest
 import stamina
 
-from esker.errors import BackfillUnsuitable, NoWindows, PartsMissing, SourceRefused, SourceUnavailable
+from esker.cli.windows import windows
+from esker.errors import (
+    BackfillUnsuitable,
+    Held,
+    NoWindows,
+    PartsMissing,
+    SourceRefused,
+    SourceUnavailable,
+)
 from esker.pipeline.ids import read_ids
 from esker.project.sources import OaiPmhSource
 from esker.sources import oai_pmh
@@ -18,6 +27,7 @@ from esker.sources.restart import Restart
 from esker.sources.windows import Window
 from tests.folder import Folder
 from tests.sources.oai_server import Fault, Feed, Query, moment, send, serving
+from tests.sources.rest_server import silence
 
 pytestmark = pytest.mark.spark
 
@@ -171,8 +181,9 @@ def is_next_page(query: Query) -> bool:
         body(b"<html>busy</html>"),
         body(b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><ListRec"),
         reset,
+        silence,
     ],
-    ids=["500", "503", "429", "empty", "html", "cut", "reset"],
+    ids=["500", "503", "429", "empty", "html", "cut", "reset", "timeout"],
 )
 def test_faults_that_pass(
     make_folder: MakeFolder, feed: Feed, fault: Fault, concerns: Callable[[Query], bool]
@@ -180,7 +191,8 @@ def test_faults_that_pass(
     """Each is met twice: the feed is asked again, and every record is there once."""
     expected = fill(feed)
     feed.faults = [(concerns, fault), (concerns, fault)]
-    folder = harvest(make_folder, feed, {"every": "1h"})
+    patience = {"timeout": "0.5s"} if fault is silence else {}
+    folder = harvest(make_folder, feed, {"every": "1h"}, source=patience)
     assert folder.run().rows.inserted == 10
     assert feed.faults == []
     assert contents(folder) == expected
@@ -339,6 +351,44 @@ def test_a_feed_that_is_down(make_folder: MakeFolder, feed: Feed) -> None:
     assert len(feed.windows()) == 52
     assert result.pieces >= 10
     assert result.batches == 2  # all records lie in the last two steps
+
+
+def test_windows_as_they_are_printed(
+    make_folder: MakeFolder, feed: Feed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Covered, failed, held until somebody decides, and missing: each stretch of time once, in its order."""
+    fill(feed)
+    feed.now = moment("12:20")
+    folder = harvest(make_folder, feed, guard={"max_rows": 3})
+    folder.run()
+    feed.now = moment("13:10")
+    feed.always = [(begins("12:15"), status(500))]
+    with pytest.raises(Held):
+        folder.run()
+    found = folder.open().windows("sales")[:3]
+    assert [(line.status, f"{line.since:%H:%M}", f"{line.until:%H:%M}") for line in found] == [
+        ("covered", "12:00", "12:15"),
+        ("failed", "12:15", "12:30"),
+        ("held", "12:30", "13:00"),
+    ]
+    assert folder.open().windows("sales")[3].status == "missing"
+    windows("sales", project=folder.path)
+    printed = capsys.readouterr().out.splitlines()
+    words = ("covered", "failed", "held", "missing")
+    lines = [next(line for line in printed if f" {word} " in line) for word in words]
+    assert [printed.index(line) for line in lines] == sorted(printed.index(line) for line in lines)
+    assert "2026-01-01 12:30:00" in lines[2]
+    assert "It answers 500" in lines[1]
+    windows("sales", project=folder.path, as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["windows"][2] == {
+        "from": "2026-01-01T12:30:00+00:00",
+        "to": "2026-01-01T13:00:00+00:00",
+        "status": "held",
+        "attempts": 0,
+        "error": None,
+    }
+    assert folder.open().approve("sales").rows.inserted == 4
 
 
 def test_an_outage_is_not_the_fault_of_windows(make_folder: MakeFolder, feed: Feed) -> None:
