@@ -260,6 +260,31 @@ def test_a_row_after_its_delete_in_one_batch(make_folder: MakeFolder, api: Api) 
     assert live == [(1, 2)]
 
 
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_versions_end_with_the_window_of_their_delete(make_folder: MakeFolder, api: Api, lane: str) -> None:
+    """Also when it is read late, behind a newer version."""
+    api.records = [
+        {"id": 1, "changed": day(5), "v": 1},
+        {"id": 1, "deleted": True, "_at": day(4)},
+        {"id": 1, "changed": day(3), "v": 2},
+        {"id": 2, "changed": day(2), "v": 1},
+    ]
+    columns = {"changed": "timestamp", "deleted": "boolean"}
+    folder = by_windows(make_folder, api, columns=columns, lane=lane, mode="scd2", source={"retries": 0})
+    api.always = [(begins(4), status(500))]
+    with pytest.raises(PartsMissing):
+        folder.run()
+    api.always = []
+    for _ in range(2):
+        folder.run()
+        found = [
+            (v, str(begun)[:10], str(ended)[:10])
+            for id, v, begun, ended in folder.rows("shop.sales", "id", "v", "valid_from", "valid_to")
+            if id == 1
+        ]
+        assert found == [(1, day(5)[:10], day(4)[:10]), (2, day(3)[:10], "None")]
+
+
 def test_windows(make_folder: MakeFolder, api: Api) -> None:
     """Each is asked for once. A changed record comes with a later one, and no run reads what is covered."""
     api.records = [{"id": number, "changed": day(5 - number), "v": 1} for number in range(5)]

@@ -90,6 +90,13 @@ class Relation:
         # A query may end with a comment.
         return f"({self._source.query}\n) AS {_ROWS}"
 
+    @property
+    def _asked_by(self) -> str | None:
+        """The column that ranges are declared to be of, as the database names it."""
+        chunks = self._source.chunks
+        wanted = self._source.cursor or (chunks.column if chunks is not None else None)
+        return self.column(wanted).name if wanted is not None else None
+
     def column(self, wanted: str) -> DatabaseColumn:
         """Return a column by its name, or raise SourceRefused."""
         for is_same in (wanted.__eq__, lambda found: found.lower() == wanted.lower()):
@@ -248,7 +255,8 @@ class Relation:
         elif conditions:
             where = f" WHERE {' OR '.join(f'({each})' for each in conditions)}"
         most = f" LIMIT {limit}" if limit is not None else ""
-        rows = f"(SELECT {self.dialect.selected(self.columns)} FROM {self._from}{where}{most}) AS {_ROWS}"
+        chosen = self.dialect.selected(self.columns, self._asked_by)
+        rows = f"(SELECT {chosen} FROM {self._from}{where}{most}) AS {_ROWS}"
         found = jdbc_frame(
             self._engine,
             self.address,

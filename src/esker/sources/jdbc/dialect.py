@@ -24,6 +24,7 @@ _WHOLE = {
     *("int", "integer", "tinyint", "smallint", "mediumint", "bigint"),
 }
 _TIMES = ("date", "timestamp", "timestamptz")
+_FIRST_AND_LAST = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
 _ISO = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _SECONDS = (100_000_000, 253_402_300_799)
 """Numbers that are taken as seconds since 1970: from 1973 to 9999."""
@@ -113,9 +114,25 @@ class Dialect:
         # For a column without a zone PostgreSQL leaves out what stands after the time.
         return f"'{moment:%Y-%m-%d}'" if self.is_date(column) else f"'{moment:%Y-%m-%d %H:%M:%S}+00'"
 
-    def selected(self, columns: tuple[DatabaseColumn, ...]) -> str:
-        """Return what stands between SELECT and FROM."""
-        return "*"
+    def selected(self, columns: tuple[DatabaseColumn, ...], asked_by: str | None) -> str:
+        """Return what stands between SELECT and FROM. The column that ranges are of stays as it is: its index
+        would not help any more."""
+        if all(column.type != "timestamp" or column.name == asked_by for column in columns):
+            return "*"
+        return ", ".join(
+            self._finite(column)
+            if column.type == "timestamp" and column.name != asked_by
+            else self.name(column)
+            for column in columns
+        )
+
+    def _finite(self, column: DatabaseColumn) -> str:
+        """Return times as Spark reads infinity in all types but this one, of which it reads no row."""
+        quoted, (first, last) = self.name(column), _FIRST_AND_LAST
+        return (
+            f"CASE {quoted} WHEN 'infinity' THEN timestamp '{last}' WHEN '-infinity' "
+            f"THEN timestamp '{first}' ELSE {quoted} END AS {quoted}"
+        )
 
     def schema(self, columns: tuple[DatabaseColumn, ...]) -> str | None:
         """Return the types that Spark is to use, where the driver's are wrong."""
@@ -195,7 +212,7 @@ class SqliteDialect(Dialect):
         kind = f"typeof({self.name(column)})"
         return f"CASE {kind} WHEN 'text' THEN 'texts' WHEN 'blob' THEN 'bytes' ELSE 'numbers' END"
 
-    def selected(self, columns: tuple[DatabaseColumn, ...]) -> str:
+    def selected(self, columns: tuple[DatabaseColumn, ...], asked_by: str | None) -> str:
         return ", ".join(
             self.name(c) if _is_binary(c) else f"{_text(self.name(c), _digits(c))} AS {self.name(c)}"
             for c in columns
@@ -249,6 +266,9 @@ class MariaDbDialect(Dialect):
 
     def timeless(self, column: DatabaseColumn) -> str | None:
         return None
+
+    def selected(self, columns: tuple[DatabaseColumn, ...], asked_by: str | None) -> str:
+        return "*"
 
     def _moment(self, moment: datetime, column: DatabaseColumn) -> str:
         # Sessions run in UTC.
