@@ -338,7 +338,7 @@ def test_a_cursor_without_end(shop: Shop) -> None:
 
 
 def test_times_without_end(shop: Shop) -> None:
-    """Tables have none: they become the last moment of the year 9999, and one of the first days of the year 1."""
+    """Tables have none: they become the last moment of the year 9999, and a day early in the year 1."""
     shop.sql("ALTER TABLE orders ADD COLUMN local timestamp, ADD COLUMN day date")
     for number, value in enumerate(("infinity", "-infinity")):
         shop.sql(f"INSERT INTO orders VALUES ({number}, '{value}', '{value}', '{value}', '{value}')")
