@@ -62,12 +62,19 @@ class EskerError(Exception):
 
     code: ClassVar[str] = "ESK-000"
     exit_status: ClassVar[int] = 1
+    pipeline: str | None = None
+    """Where it happened, as far as that is known."""
 
     def __init__(self, message: str, *, reason: str = "", remedy: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.reason = reason
         self.remedy = remedy
+
+    def __str__(self) -> str:
+        # Many pipelines may read from one server, and their errors would look alike.
+        is_told = not self.pipeline or f'"{self.pipeline}"' in self.message
+        return self.message if is_told else f'pipeline "{self.pipeline}": {self.message}'
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process borders (Spark workers, test processes): rebuild from state, because
@@ -78,7 +85,7 @@ class EskerError(Exception):
         """Return the error as the `error` object of a JSON document."""
         return {
             "code": self.code,
-            "message": self.message,
+            "message": str(self),
             "reason": self.reason,
             "remedy": self.remedy,
         }
@@ -255,6 +262,20 @@ class BackfillUnsuitable(ProjectError):
 
     def __init__(self, pipeline: str, why: str, instead: str) -> None:
         super().__init__(f'pipeline "{pipeline}" cannot be backfilled so', reason=why, remedy=instead)
+
+
+class QueryRefused(ProjectError):
+    """Spark does not understand the query of a source, or a table that it names is not there."""
+
+    code = "ESK-SOURCE-030"
+
+    def __init__(self, pipeline: str, place: str, why: str) -> None:
+        self.pipeline = pipeline
+        super().__init__(
+            f'the query of pipeline "{pipeline}" cannot be run',
+            reason=f"{place}: {why}" if place else why,
+            remedy="Correct sql: of its source, or load the tables that it reads before; esker sql tries it.",
+        )
 
 
 class InvalidFilter(ProjectError):
@@ -938,11 +959,17 @@ class SourceUnavailable(SourceError):
 
     code = "ESK-SOURCE-009"
 
-    def __init__(self, url: str, why: str, attempts: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        why: str,
+        attempts: int,
+        remedy: str = "If the server is well, see whether address and credentials are right; then run again.",
+    ) -> None:
         super().__init__(
             f'"{url}" cannot be read',
             reason=f"{why} (asked {attempts} time{'s' if attempts > 1 else ''})",
-            remedy="If the server is well, see whether address and credentials are right; then run again.",
+            remedy=remedy,
         )
 
 
@@ -1035,6 +1062,7 @@ class TableUnsuitable(SourceError):
 
     code = "ESK-SOURCE-027"
     exit_status = 2
+    pipeline: str
 
     def __init__(self, pipeline: str, table: str, problems: Sequence[Problem]) -> None:
         self.pipeline = pipeline
@@ -1143,6 +1171,21 @@ class TransformRefused(SourceError):
         )
 
 
+class ExpressionFailed(SourceError):
+    """What a query, a transform or a rule computes has no value for some row. Nothing was published."""
+
+    code = "ESK-SOURCE-031"
+    exit_status = 3
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(
+            what,
+            reason=why,
+            remedy="Write try_cast, try_divide and the like, which make null of what has no value, or leave "
+            "such rows out with WHERE.",
+        )
+
+
 # --- contracts: exit status 3 --------------------------------------------------------------------
 
 
@@ -1163,8 +1206,8 @@ class BadRows(ContractError):
         super().__init__(
             f'pipeline "{pipeline}": {count} of {read} rows do not fit the columns',
             reason="For example: " + "; ".join(examples) + ". The batch was not published.",
-            remedy="Correct the file, or what esker.yml says of it: types (columns:), or how it is written "
-            "(source: delimiter, quote, multi_line, encoding).",
+            remedy="Correct them, or what esker.yml says of them: types (columns:), or how files are written "
+            "(source: delimiter, quote, multi_line, encoding). To load the others: bad_rows: quarantine",
         )
 
 
@@ -1199,10 +1242,16 @@ class InvalidRule(ContractError):
 
     code = "ESK-CONTRACT-012"
 
-    def __init__(self, place: str, rule: str, why: str) -> None:
+    def __init__(
+        self,
+        place: str,
+        rule: str,
+        why: str,
+        what: str = "A rule is a SQL condition on the columns of a row, in the words of Spark.",
+    ) -> None:
         super().__init__(
             f'{place}: rule "{rule}" cannot be checked: {why}',
-            reason="A rule is a SQL condition on the columns of a row, in the words of Spark.",
+            reason=what,
             remedy="Correct the rule in the contract, then: esker plan",
         )
 
@@ -1278,7 +1327,7 @@ class NoColumns(ContractError):
     def __init__(self, pipeline: str, table: str) -> None:
         super().__init__(
             f'pipeline "{pipeline}": no columns for new table "{table}"',
-            reason="The files hold no values to infer columns from, or no line of them can be read.",
+            reason="What the source sends holds no values to infer columns from, or cannot be read.",
             remedy="Look at them: esker peek. Is format: right? Or declare columns: {name: type, …}.",
         )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from esker.errors import Held
+from esker.errors import ExpressionFailed, Held, InvalidRule
 from esker.events import Event, Reached, Step
 from tests.contracts.folder import MakeFolder, change_contract, contract, contract_folder
 from tests.folder import Folder
@@ -206,3 +207,30 @@ def test_somebody_commits_while_audits_look(make_folder: MakeFolder) -> None:
     spark = folder.open().engine.spark
     [main] = spark.sql("SELECT snapshot_id FROM lake.shop.sales.refs WHERE name = 'main'").collect()
     assert result.snapshot_id == main[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT sum(amout) FROM ${table}", "amout"),
+        ("SELECT sum(amount FROM ${table}", "Syntax error"),
+    ],
+)
+def test_an_audit_that_is_no_query(make_folder: MakeFolder, query: str, why: str) -> None:
+    """It is told with its line of the contract, and nothing is published."""
+    folder = project(make_folder, f"- {{type: sql, name: total, query: '{query}', mustBe: 1}}")
+    write(folder, "a", [(1, 10)])
+    with pytest.raises(InvalidRule) as caught:
+        folder.run()
+    assert re.search(r'\.odcs\.yaml:\d+: rule "total" cannot be checked: ', caught.value.message)
+    assert why in caught.value.message
+    assert folder.rows("shop.sales") == []
+
+
+def test_an_audit_that_has_no_answer(make_folder: MakeFolder) -> None:
+    query = "SELECT sum(amount) / sum(amount - amount) FROM ${table}"
+    folder = project(make_folder, f"- {{type: sql, name: total, query: '{query}', mustBe: 1}}")
+    write(folder, "a", [(1, 10)])
+    with pytest.raises(ExpressionFailed, match='cannot check the rule "total"') as caught:
+        folder.run()
+    assert "Division by zero" in caught.value.reason

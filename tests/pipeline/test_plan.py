@@ -128,7 +128,7 @@ def test_nothing_to_make_columns_from(folder: Folder) -> None:
     """A header without rows is nothing yet; rows without any value are an error."""
     folder.write_csv("landing/a.csv", ["id", "name"], [])
     result = folder.run()
-    assert result.notes == ("the source's files hold no rows yet",)
+    assert result.notes == ("the source holds no rows yet",)
     folder.write("landing/b.csv", "id,name\n,\n")
     with pytest.raises(NoColumns):
         folder.run()

@@ -31,6 +31,8 @@ class Record:
     changed: datetime
     content: str | None = "one"
     sets: tuple[str, ...] = ()
+    stamp: str | None = None
+    """What the feed says when it was changed, if that is something else."""
 
 
 @dataclass
@@ -125,7 +127,8 @@ class Feed:
         )
         return (
             f"<record><header{status}><identifier>{record.id}</identifier>"
-            f"<datestamp>{self._datestamp(record.changed)}</datestamp>{sets}</header>{metadata}</record>"
+            f"<datestamp>{record.stamp or self._datestamp(record.changed)}</datestamp>{sets}</header>"
+            f"{metadata}</record>"
         )
 
     def _datestamp(self, changed: datetime) -> str:

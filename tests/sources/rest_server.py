@@ -40,6 +40,7 @@ class Api:
     """
 
     records: list[Any] = field(default_factory=list)
+    """Of a time, `_at`, by which windows find them, they say nothing; by default it is `changed`."""
     comments: dict[str, list[Any]] = field(default_factory=dict)
     size: int = 3
     raw: str | None = None
@@ -104,7 +105,11 @@ class Api:
     def _chosen(self, query: dict[str, str]) -> list[Any]:
         if "since" not in query:
             return self.records
-        return [each for each in self.records if query["since"] <= each["changed"] < query["until"]]
+        return [
+            {name: value for name, value in each.items() if name != "_at"}
+            for each in self.records
+            if query["since"] <= each.get("_at", each.get("changed")) < query["until"]
+        ]
 
     def wait(self) -> None:
         """Take the time that an answer takes, and count how many requests there are at a time.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import dlt
 import pytest
 
 from esker.errors import FunctionFailed, ResourceNotFound
+from esker.ledger import large_positions
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -72,6 +74,33 @@ def test_a_large_state_stands_beside_the_table(make_folder: MakeFolder) -> None:
     write(folder, code.format(upto=402))
     assert folder.run("orders").rows.inserted == 2
     assert len(folder.rows("shop.orders")) == 402
+
+
+def test_large_states_are_not_kept_for_ever(make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When there are many, old ones go; never that of the ledger, nor one of another pipeline."""
+    code = """
+        @dlt.resource(primary_key="id")
+        def orders(day=dlt.sources.incremental("day", initial_value="2026-11-01")):
+            yield [{{"id": number, "day": "2026-11-03"}} for number in range({upto})]
+    """
+    folder = project(make_folder, code.format(upto=200))
+    pipelines = folder.document["pipelines"]
+    pipelines["others"] = pipelines["orders"]
+    folder.save()
+    folder.run("others")
+    for upto in (201, 202, 203):
+        write(folder, code.format(upto=upto))
+        folder.run("orders")
+    kept = [row[0] for row in folder.rows("shop.orders__positions", "pipeline")]
+    assert kept == ["orders"] * 3 + ["others"]
+    monkeypatch.setattr(large_positions, "_MANY", 4)
+    monkeypatch.setattr(large_positions, "_KEPT", timedelta(0))
+    write(folder, code.format(upto=204))
+    assert folder.run("orders").rows.inserted == 1
+    assert folder.rows("shop.orders__positions", "pipeline") == [("orders",), ("others",)]
+    folder.lose_state()
+    for name, read in (("orders", 0), ("others", 4)):
+        assert folder.run(name).rows.read == read
 
 
 MANY = """

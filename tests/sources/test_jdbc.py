@@ -13,6 +13,7 @@ import pytest
 from esker.errors import CursorUnsuitable, NullCursor, SourceRefused, SourceUnavailable
 from esker.events import Event, Reached, Step
 from esker.pipeline.plan import open_reader
+from esker.sources.jdbc.database import Relation
 from tests.folder import Folder
 from tests.servers.postgres import Database
 
@@ -328,6 +329,26 @@ def test_a_cursor_without_end(shop: Shop) -> None:
     with pytest.raises(CursorUnsuitable) as caught:
         shop.project("upsert", cursor="changed").run()
     assert "nothing would ever lie beyond it" in caught.value.reason
+    shop.sql("UPDATE orders SET changed = '-infinity'")
+    folder = shop.project("upsert", "least", cursor="changed", lag="5m")
+    for read in (1, 1):
+        assert folder.run().rows.read == read
+    shop.fill(2, 3)
+    assert folder.run().rows.inserted == 2
+
+
+def test_times_without_end(shop: Shop) -> None:
+    """Tables have none: they become the last moment of the year 9999, and a day early in the year 1."""
+    shop.sql("ALTER TABLE orders ADD COLUMN local timestamp, ADD COLUMN day date")
+    for number, value in enumerate(("infinity", "-infinity")):
+        shop.sql(f"INSERT INTO orders VALUES ({number}, '{value}', '{value}', '{value}', '{value}')")
+    folder = shop.project("append")
+    folder.run()
+    first, last = (
+        [str(value)[:10] for value in row] for row in folder.rows("shop.sales", "changed", "local", "day")
+    )
+    assert [text[:-1] for text in first] == ["0001-01-0"] * 3
+    assert last == ["9999-12-31"] * 3
 
 
 def test_versions(shop: Shop) -> None:
@@ -361,9 +382,42 @@ def test_windows(shop: Shop) -> None:
     wrong = shop.project("upsert", "wrong", cursor="id", window=window)
     with pytest.raises(CursorUnsuitable, match='by column "id"'):
         wrong.run()
-    shop.sql("UPDATE orders SET changed = '-infinity' WHERE id = 0")
-    with pytest.raises(CursorUnsuitable, match='by column "changed"'):
-        shop.project("upsert", "endless", cursor="changed", window={"every": "1h"}).run()
+
+
+@pytest.mark.parametrize("value", ["infinity", "-infinity"])
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz", "date"])
+def test_windows_and_what_has_no_time(shop: Shop, value: str, kind: str) -> None:
+    """No window would ever hold such a row, and nobody would miss it."""
+    shop.sql(f"ALTER TABLE orders ALTER changed TYPE {kind}")
+    shop.sql(f"INSERT INTO orders VALUES (1, 'one', '2026-01-01'), (2, 'two', '{value}')")
+    day = (whole_hour().replace(hour=0) - timedelta(days=1)).isoformat()
+    for window in ({"every": "1d"}, {"every": "1d", "start": day}):
+        folder = shop.project("upsert", f"{len(window)}", cursor="changed", window=window)
+        with pytest.raises(CursorUnsuitable) as caught:
+            folder.run()
+        assert caught.value.reason.endswith("Rows that have one: 1.")
+        assert "infinity" in caught.value.remedy
+    asked = "SELECT * FROM orders WHERE isfinite(changed)"
+    folder = shop.project("upsert", "finite", table=None, query=asked, cursor="changed", window=window)
+    assert folder.run().rows.read == 0
+
+
+def test_where_windows_begin_is_asked_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many steps a run takes: without an index that looks at all rows."""
+    hour = whole_hour() - timedelta(hours=4)
+    hours = ", ".join(f"({n}, 'order', '{hour + n * timedelta(hours=1)}')" for n in range(4))
+    shop.sql(f"INSERT INTO orders VALUES {hours}")
+    asked: list[str] = []
+    number = Relation.number
+
+    def counted(relation: Relation, sql: str) -> float | None:
+        asked.append(sql)
+        return number(relation, sql)
+
+    monkeypatch.setattr(Relation, "number", counted)
+    folder = shop.project("upsert", cursor="changed", window={"every": "1h", "max_windows": 1})
+    assert folder.run().batches == 4
+    assert len(asked) == 1
 
 
 def test_many_rows_of_one_second(shop: Shop) -> None:

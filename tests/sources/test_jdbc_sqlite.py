@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def test_types(make_folder: MakeFolder) -> None:
     folder.run()
     rows = folder.rows("shop.sales", "id", "amount", "price", "name", "body", "paid", "placed")
     second, first = sorted(rows, key=lambda row: row[0])
-    assert (first[0], first[1], str(first[2]), first[3]) == (9007199254740993, 0.1, "9.95", "it's")
+    assert (first[0], first[1], first[2], first[3]) == (9007199254740993, 0.1, Decimal("9.95"), "it's")
     assert (bytes(first[4]), first[5], str(first[6])) == (b"\x00\xff", True, "2026-01-01 12:00:00")
     assert second[:2] == (2, 1.7976931348623157e308)
     assert second[3:] == (None, None, False, None)
@@ -104,6 +105,47 @@ def test_cursors(make_folder: MakeFolder, column: str, values: list[str]) -> Non
         execute(folder, f"INSERT INTO orders VALUES ({number}, {value})")
         assert folder.run().rows.read == 1
     assert folder.run().rows.read == 0
+
+
+@pytest.mark.parametrize(("kind", "first", "other"), [("INTEGER", "7", "'x'"), ("", "'x'", "x'00'")])
+def test_a_cursor_of_several_kinds(make_folder: MakeFolder, kind: str, first: str, other: str) -> None:
+    """All numbers come before all texts: a text once seen, no new number would ever be read."""
+    folder = shop(
+        make_folder,
+        f"CREATE TABLE orders (id {kind}, name TEXT)",
+        f"INSERT INTO orders VALUES ({first}, 'a')",
+        source={"cursor": "id"},
+    )
+    assert folder.run().rows.read == 1
+    execute(folder, f"INSERT INTO orders VALUES ({other}, 'b')")
+    with pytest.raises(CursorUnsuitable) as caught:
+        folder.run()
+    assert "never lie beyond" in caught.value.reason
+    execute(folder, "DELETE FROM orders WHERE name = 'b'", f"INSERT INTO orders VALUES ({first}, 'c')")
+    assert folder.run().rows.read == 0
+
+
+def test_decimals(make_folder: MakeFolder) -> None:
+    """Exactly, with the digits that the column declares; what has more is a bad row."""
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER, price DECIMAL(10,2), rate NUMERIC(5), loose DECIMAL)",
+        "INSERT INTO orders VALUES (1, 12345678.10, 3, 0.5), (2, -0.05, -99999, 7), (3, 1e3, NULL, 'x')",
+        bad_rows="quarantine",
+    )
+    assert folder.run().rows.inserted == 3
+    assert folder.rows("shop.sales", "id", "price", "rate", "loose") == [
+        (1, Decimal("12345678.10"), Decimal(3), "0.5"),
+        (2, Decimal("-0.05"), Decimal(-99999), "7"),
+        (3, Decimal("1000.00"), None, "x"),
+    ]
+    execute(
+        folder,
+        "DELETE FROM orders",
+        "INSERT INTO orders VALUES (4, 1.005, 1, 1), (5, 123456789, 1, 1), (6, 1, 1, 1)",
+    )
+    counts = folder.run().rows
+    assert (counts.inserted, counts.quarantined) == (1, 2)
 
 
 def test_chunks_and_lag(make_folder: MakeFolder) -> None:

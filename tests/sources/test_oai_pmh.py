@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -10,7 +11,15 @@ from typing import Any
 import pytest
 import stamina
 
-from esker.errors import BackfillUnsuitable, NoWindows, PartsMissing, SourceRefused, SourceUnavailable
+from esker.cli.windows import windows
+from esker.errors import (
+    BackfillUnsuitable,
+    Held,
+    NoWindows,
+    PartsMissing,
+    SourceRefused,
+    SourceUnavailable,
+)
 from esker.pipeline.ids import read_ids
 from esker.project.sources import OaiPmhSource
 from esker.sources import oai_pmh
@@ -18,6 +27,7 @@ from esker.sources.restart import Restart
 from esker.sources.windows import Window
 from tests.folder import Folder
 from tests.sources.oai_server import Fault, Feed, Query, moment, send, serving
+from tests.sources.rest_server import silence
 
 pytestmark = pytest.mark.spark
 
@@ -171,8 +181,9 @@ def is_next_page(query: Query) -> bool:
         body(b"<html>busy</html>"),
         body(b"<OAI-PMH xmlns='http://www.openarchives.org/OAI/2.0/'><ListRec"),
         reset,
+        silence,
     ],
-    ids=["500", "503", "429", "empty", "html", "cut", "reset"],
+    ids=["500", "503", "429", "empty", "html", "cut", "reset", "timeout"],
 )
 def test_faults_that_pass(
     make_folder: MakeFolder, feed: Feed, fault: Fault, concerns: Callable[[Query], bool]
@@ -180,7 +191,8 @@ def test_faults_that_pass(
     """Each is met twice: the feed is asked again, and every record is there once."""
     expected = fill(feed)
     feed.faults = [(concerns, fault), (concerns, fault)]
-    folder = harvest(make_folder, feed, {"every": "1h"})
+    patience = {"timeout": "0.5s"} if fault is silence else {}
+    folder = harvest(make_folder, feed, {"every": "1h"}, source=patience)
     assert folder.run().rows.inserted == 10
     assert feed.faults == []
     assert contents(folder) == expected
@@ -341,6 +353,44 @@ def test_a_feed_that_is_down(make_folder: MakeFolder, feed: Feed) -> None:
     assert result.batches == 2  # all records lie in the last two steps
 
 
+def test_windows_as_they_are_printed(
+    make_folder: MakeFolder, feed: Feed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Covered, failed, held until somebody decides, and missing: each stretch of time once, in its order."""
+    fill(feed)
+    feed.now = moment("12:20")
+    folder = harvest(make_folder, feed, guard={"max_rows": 3})
+    folder.run()
+    feed.now = moment("13:10")
+    feed.always = [(begins("12:15"), status(500))]
+    with pytest.raises(Held):
+        folder.run()
+    found = folder.open().windows("sales")[:3]
+    assert [(line.status, f"{line.since:%H:%M}", f"{line.until:%H:%M}") for line in found] == [
+        ("covered", "12:00", "12:15"),
+        ("failed", "12:15", "12:30"),
+        ("held", "12:30", "13:00"),
+    ]
+    assert folder.open().windows("sales")[3].status == "missing"
+    windows("sales", project=folder.path)
+    printed = capsys.readouterr().out.splitlines()
+    words = ("covered", "failed", "held", "missing")
+    lines = [next(line for line in printed if f" {word} " in line) for word in words]
+    assert [printed.index(line) for line in lines] == sorted(printed.index(line) for line in lines)
+    assert "2026-01-01T12:30:00" in lines[2]
+    assert "It answers 500" in " ".join(printed)
+    windows("sales", project=folder.path, as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["windows"][2] == {
+        "from": "2026-01-01T12:30:00+00:00",
+        "to": "2026-01-01T13:00:00+00:00",
+        "status": "held",
+        "attempts": 0,
+        "error": None,
+    }
+    assert folder.open().approve("sales").rows.inserted == 4
+
+
 def test_an_outage_is_not_the_fault_of_windows(make_folder: MakeFolder, feed: Feed) -> None:
     """However many runs meet it: no window is given up, and few are asked for."""
     expected = fill(feed)
@@ -395,6 +445,45 @@ def test_peek(make_folder: MakeFolder, feed: Feed) -> None:
     assert [row["id"] for row in peeked.rows] == ["r9"]
 
 
+def test_records_that_are_not_as_they_should_be(make_folder: MakeFolder, feed: Feed) -> None:
+    """Each is kept in the quarantine, whole, and the others of its window are loaded."""
+    expected = fill(feed)
+    feed.records[4].stamp = "yesterday"
+    head = '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><ListRecords><record><about/></record>'
+    feed.always = [
+        (begins("12:45"), lambda handler: send(handler, 200, head.encode() + b"</ListRecords></OAI-PMH>"))
+    ]
+    folder = harvest(make_folder, feed, bad_rows="quarantine")
+    counts = folder.run().rows
+    lost = {"r4", *(record.id for record in feed.records if record.changed >= moment("12:45"))}
+    assert (counts.inserted, counts.quarantined) == (len(expected) - len(lost), 2)
+    assert set(contents(folder)) == expected.keys() - lost
+    kept = sorted(folder.open().show_quarantined("sales"), key=lambda row: row["reason"])
+    assert 'the datestamp of record "r4" cannot be read: "yesterday" is no time.' in kept[0]["reason"]
+    assert '"last_modified": "yesterday"' in kept[0]["payload"]
+    assert "the record has no header: <record" in kept[1]["reason"]
+
+
+def test_rows_that_are_made_in_another_way(make_folder: MakeFolder, feed: Feed) -> None:
+    """What is stored wins a tie, unless somebody says that it must not."""
+    fill(feed, 3)
+    sql = "SELECT id, last_modified, deleted, {} AS content FROM input"
+    folder = harvest(make_folder, feed, transform=sql.format("content"))
+    folder.run()
+    feed.records[0].changed = moment("11:00")
+    folder.change(transform=sql.format("'made anew'"))
+    since = "2026-01-01T11:00"
+    assert folder.open().backfill("sales", since=since).rows.stale == 3
+    result = folder.open().backfill("sales", since=since, replace_equal=True)
+    assert (result.rows.updated, result.rows.stale) == (2, 1), result.error
+    assert [row[0] for row in folder.rows("shop.sales", "content")].count("made anew") == 2
+    ids = folder.open().backfill("sales", ids=["r1"], replace_equal=True)
+    assert (ids.rows.unchanged, ids.rows.stale) == (1, 0)
+    folder.change(mode="insert_only")
+    with pytest.raises(BackfillUnsuitable, match="cannot be backfilled so"):
+        folder.open().backfill("sales", since=since, replace_equal=True)
+
+
 # --- by id ---------------------------------------------------------------------------------------
 
 
@@ -414,6 +503,23 @@ def test_records_by_their_ids(make_folder: MakeFolder, feed: Feed) -> None:
     assert contents(folder) == {"r1": "two", "late": "late"}
     assert opened.backfill("sales", ids=["r1", "late"]).rows.stale == 2
     assert folder.run().rows.read == 0
+
+
+def test_ids_of_records_that_cannot_be_read(make_folder: MakeFolder, feed: Feed) -> None:
+    """One of a list stops no other; when nothing is answered any more, that is told at once."""
+    fill(feed, 6)
+    folder = harvest(make_folder, feed, bad_rows="quarantine", source={"retries": 0})
+    feed.records[1].stamp = "2026-13-13"
+    feed.always = [(lambda query: query.get("identifier") in ("r2", "r4"), body(b"<OAI-PMH"))]
+    result = folder.open().backfill("sales", ids=[f"r{number}" for number in range(6)])
+    assert isinstance(result.error, PartsMissing)
+    assert "2 parts" in result.error.message
+    assert (result.rows.inserted, result.rows.quarantined) == (3, 1)
+    feed.always = [(lambda query: "identifier" in query, status(500))]
+    asked = len(feed.asked)
+    result = folder.open().backfill("sales", ids=[f"r{number}" for number in range(6)])
+    assert isinstance(result.error, SourceUnavailable)
+    assert len(feed.asked) - asked == 3
 
 
 def test_files_of_ids(tmp_path: Path) -> None:

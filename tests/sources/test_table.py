@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from esker.engine.iceberg.table import TableId
-from esker.errors import InvalidProject, NoChangeLog, SourceRefused, SparkFailed, TableNotFound
+from esker.errors import InvalidProject, NoChangeLog, QueryRefused, SourceRefused, TableNotFound
 from esker.ledger.retention import trim
 from esker.pipeline.order import in_order
 from tests.folder import Folder
@@ -264,8 +264,9 @@ def test_what_is_no_query_is_never_run(make_folder: MakeFolder, sql: str) -> Non
     folder = project(make_folder, source={"type": "query", "sql": sql}, mode="replace")
     put(folder, "a", 1)
     folder.run("bronze")
-    with pytest.raises(SparkFailed):
+    with pytest.raises(QueryRefused) as caught:
         folder.run("silver")
+    assert "line 1, column " in caught.value.reason
     assert ids(folder, "shop.bronze") == [1]
 
 

@@ -110,6 +110,8 @@ def test_a_star_brings_no_column_of_ours(make_folder: MakeFolder) -> None:
         ("SELECT DISTINCT id FROM input", "Distinct"),
         ("SELECT id FROM input ORDER BY id", "Sort"),
         ("SELECT id FROM input LIMIT 5", "GlobalLimit"),
+        ("SELECT id, row_number() OVER (ORDER BY id) AS n FROM input", "other rows"),
+        ("SELECT id FROM input WHERE lag(id) OVER (ORDER BY id) IS NULL", "other rows"),
         ("SELECT a.id FROM input AS a, input AS b", "Join"),
         ("SELECT id FROM shop.other", "UnresolvedRelation"),
         ("SELECT colour FROM input", r"colour.*input has: id, name, amount"),

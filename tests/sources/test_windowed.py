@@ -170,6 +170,33 @@ def test_overlap_is_read_once(tmp_path: Path) -> None:
     assert feed.read < 8 * QUARTER
 
 
+def test_a_window_that_is_alone(tmp_path: Path) -> None:
+    """Whether it is its fault or the source's nobody can tell: it is tried again, and not counted."""
+    pipeline = Pipeline(tmp_path, max_attempts=2)
+    for _ in range(4):
+        pipeline.run(Feed(1, {5: DOWN}))
+        assert (len(pipeline.failures), pipeline.attempts) == (1, [])
+    for attempts in (1, 2):
+        pipeline.run(Feed(1 + attempts, {5: DOWN}))
+        assert pipeline.attempts == [attempts]
+    pipeline.run(Feed(4, {5: DOWN}))
+    assert pipeline.failures == []
+
+
+def test_halves_keep_the_count_of_their_window(tmp_path: Path) -> None:
+    """Of a window that failed before, one half is read: the other one has failed as often, and once more."""
+    pipeline = Pipeline(tmp_path, max_attempts=3)
+    for quarters in (3, 4):
+        pipeline.run(Feed(quarters, {QUARTER + 5: DOWN}))
+    pipeline.settings = pipeline.settings.model_copy(update={"split_at": 500})
+    pipeline.run(Feed(5, {QUARTER + 5: DOWN}))
+    [failed] = failed_windows(pipeline.state, "k", "p")
+    assert (failed.start - START, failed.end - START, failed.attempts) == (900, 1350, 3)
+    feed = Feed(6, {QUARTER + 5: DOWN})
+    pipeline.run(feed)
+    assert (pipeline.failures, min(each.start for each in feed.asked) - START) == ([], 5 * QUARTER)
+
+
 def test_failures_of_a_whole_window_are_forgotten_with_its_halves(tmp_path: Path) -> None:
     """What is read is no failure, though other windows were tried when it was one."""
     pipeline = Pipeline(tmp_path, max_attempts=5)

@@ -21,6 +21,13 @@ IdsOption = Annotated[
 FullOption = Annotated[
     bool, typer.Option("--full", help="Compare all of the source; what it lacks is deleted.")
 ]
+ReplaceEqualOption = Annotated[
+    bool,
+    typer.Option(
+        "--replace-equal",
+        help="Rows that are as new as the stored ones take their place, too: after a transform has changed.",
+    ),
+]
 
 
 def backfill(
@@ -29,6 +36,7 @@ def backfill(
     until: ToOption = None,
     ids: IdsOption = None,
     full: FullOption = False,
+    replace_equal: ReplaceEqualOption = False,
     project: ProjectOption = None,
     env: EnvOption = None,
     as_json: JsonOption = False,
@@ -42,7 +50,13 @@ def backfill(
     wanted = read_ids(pipeline, ids) if ids is not None else ()
     run_live(
         lambda listen: opened.backfill(
-            pipeline, since=since, until=until, ids=wanted, full=full, listen=listen
+            pipeline,
+            since=since,
+            until=until,
+            ids=wanted,
+            full=full,
+            replace_equal=replace_equal,
+            listen=listen,
         ),
         as_json=as_json,
     )

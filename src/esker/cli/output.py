@@ -173,9 +173,10 @@ def print_error(error: EskerError, *, as_json: bool, pipeline: str | None = None
     from rich.text import Text
 
     out = console(stderr=True)
-    first, *others = redact(error.message).splitlines() or [""]
-    if pipeline is not None and f'"{pipeline}"' not in error.message:
-        first = f'pipeline "{pipeline}": {first}'
+    told = str(error)
+    if pipeline is not None and f'"{pipeline}"' not in told:
+        told = f'pipeline "{pipeline}": {told}'
+    first, *others = redact(told).splitlines() or [""]
     out.print(Text.assemble(("error ", "bold red"), (error.code, "bold"), " ", first))
     for line in others:  # a project file may have several problems: one below the other
         out.print(Text(" " * len(f"error {error.code} ") + line))

@@ -43,8 +43,9 @@ def plan(
     else:
         for found in plans:
             _print(found, is_applied=applies)
-        for error in errors:
-            print_error(error, as_json=False)
+        for found in plans:
+            if found.error is not None:
+                print_error(found.error, as_json=False, pipeline=found.pipeline)
     if errors:
         raise typer.Exit(errors[0].exit_status)
 

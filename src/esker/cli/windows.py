@@ -24,7 +24,8 @@ def windows(
         return
     columns = ["from (UTC)", "to (UTC)", "status", "tried", "why"]
     rows = [
-        [f"{line.since:%F %T}", f"{line.until:%F %T}", line.status, line.attempts or "", line.error or ""]
+        # As --from and --to of a backfill take them.
+        [f"{line.since:%FT%T}", f"{line.until:%FT%T}", line.status, line.attempts or "", line.error or ""]
         for line in found
     ]
     print_table(columns, rows)

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from esker.errors import (
     CatalogUnreachable,
     ClusterUnreachable,
     DiskFull,
     EskerError,
+    ExpressionFailed,
     OutOfMemory,
     SourceUnavailable,
     SourceUnreadable,
@@ -41,6 +42,17 @@ _FILE = re.compile(
     r"(?:reading (?:the )?file|for file|file path)[: ]+'?(?:file:)?(/[^\s'\"]+)", re.IGNORECASE
 )
 
+SQL_MISTAKES = (AnalysisException, ParseException)
+"""What Spark says of SQL that it does not understand."""
+_OF_EXPRESSIONS = (
+    "SparkArithmeticException",
+    "SparkNumberFormatException",
+    "SparkDateTimeException",
+    "SparkArrayIndexOutOfBoundsException",
+    "SparkRuntimeException",
+)
+"""What expressions of SQL raise for values that they have no result for."""
+_PLACE = re.compile(r"\bline (\d+),? pos (\d+)\b")
 _SQL_FAILURE = re.compile(r"P?SQL\w*Exception")
 """What drivers of databases raise."""
 
@@ -126,6 +138,8 @@ def explain(
     found = _FILE.search(text)
     if reads_source and found and "/metadata/" not in found[1]:
         return SourceUnreadable(re.sub("^/+", "/", found[1]).rstrip(".,)"), words)
+    if last.kind in _OF_EXPRESSIONS:
+        return ExpressionFailed(what, _without_state(words))
     return SparkFailed(what, f"{last.kind}: {words}", str(log))
 
 
@@ -144,6 +158,21 @@ def first_line(text: str) -> str:
     """Return the first line of a message, without Spark's error class in front."""
     line = text.strip().splitlines()[0] if text.strip() else ""
     return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line)
+
+
+def place_of(error: PySparkException) -> tuple[int, int] | None:
+    """Return line and column, from 1, that an error of Spark's speaks of."""
+    found = _PLACE.search(str(error))
+    return (int(found[1]), int(found[2]) + 1) if found else None
+
+
+def said_of_sql(error: PySparkException) -> str:
+    """Return what Spark says of a statement that it does not understand, in a line."""
+    return _without_state(first_line(str(error)))
+
+
+def _without_state(text: str) -> str:
+    return re.sub(r"\s*SQLSTATE: \w+.*", "", text)
 
 
 def _of_database(chain: list[Cause]) -> str | None:

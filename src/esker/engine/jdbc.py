@@ -29,6 +29,7 @@ _READ_ONLY = "1"
 _PASSING = ("08", "53", "57P")
 """How the states begin that may be others a moment later: no connection, no room, going down or coming up."""
 _NO_NULLS = 0
+_DECIMALS = ("decimal", "numeric")
 _DRIVERS = {
     "postgresql": "org.postgresql.Driver",
     "mariadb": "org.mariadb.jdbc.Driver",
@@ -127,7 +128,7 @@ class Connection:
                 return tuple(
                     DatabaseColumn(
                         str(facts.getColumnLabel(index)),
-                        str(facts.getColumnTypeName(index) or "").lower(),
+                        self._type(facts, index),
                         facts.isNullable(index) != _NO_NULLS,
                     )
                     for index in range(1, facts.getColumnCount() + 1)
@@ -136,6 +137,13 @@ class Connection:
                 statement.close()
         except Py4JJavaError as error:
             raise _failure(error, self._address) from error
+
+    def _type(self, facts: Any, index: int) -> str:
+        name = str(facts.getColumnTypeName(index) or "").lower()
+        if self._address.kind == "sqlite" and name in _DECIMALS and (digits := facts.getPrecision(index)):
+            # SQLite's driver leaves out what stands in brackets.
+            return f"{name}({digits},{facts.getScale(index)})"
+        return name
 
     def primary_key(self, schema: str | None, table: str) -> list[str]:
         """Return the columns of a table's primary key."""

@@ -33,6 +33,9 @@ def selected(
     plan = parser.parsePlan(sql)
     if _kind(plan) != "Project":
         raise NotRowByRow(_kind(plan))
+    patterns = java_class(spark._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
+    if plan.containsPattern(patterns.WINDOW_EXPRESSION()):
+        raise NotRowByRow("a function over other rows (OVER)")
     frame: Any = rows
     own = frame.alias(INPUT)._jdf.queryExecution().logical()
     condition = parser.parseExpression(f"{quoted(kept)} IS NOT NULL") if kept is not None else None

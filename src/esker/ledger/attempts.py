@@ -1,12 +1,14 @@
 """Windows of a source that could not be read: how often each was tried, and why it failed.
 
-It is about work: losing it loses the count, and the next runs try again.
+No two of them overlap: what is tried in halves is cut there, and each part keeps its count. It is about
+work: losing it loses the count, and the next runs try again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -25,29 +27,49 @@ class FailedWindow:
 
 
 def note_failure(state: State, project: str, pipeline: str, start: int, end: int, error: str) -> None:
-    """Count one more run in which a window could not be read."""
-    key = _key(project, pipeline) & (windows.c.start == start) & (windows.c.end == end)
+    """Count one more run in which a window could not be read.
+
+    A window may have been tried before as a part of a longer one, or in parts: that counts, too.
+    """
+    now = state.now()
     with state.begin() as connection:
-        attempts = connection.execute(sa.select(windows.c.attempts).where(key)).scalar() or 0
-        connection.execute(windows.delete().where(key))
-        connection.execute(
-            windows.insert().values(
-                project=project,
-                pipeline=pipeline,
-                start=start,
-                end=end,
-                attempts=attempts + 1,
-                error=error,
-                tried_at=text_of(state.now()),
-            )
-        )
+        before = _cut_out(connection, project, pipeline, start, end)
+        attempts = 1 + max((each.attempts for each in before), default=0)
+        _insert(connection, project, pipeline, FailedWindow(start, end, attempts, error, now))
 
 
 def forget_failures(state: State, project: str, pipeline: str, start: int, end: int) -> None:
-    """Forget failures of a range that has been read, also of a longer one: its other parts count anew."""
-    inside = (windows.c.start < end) & (windows.c.end > start)
+    """Forget failures of a range that has been read. What else a longer window had in it stays one."""
     with state.begin() as connection:
-        connection.execute(windows.delete().where(_key(project, pipeline) & inside))
+        _cut_out(connection, project, pipeline, start, end)
+
+
+def _cut_out(
+    connection: sa.Connection, project: str, pipeline: str, start: int, end: int
+) -> list[FailedWindow]:
+    """Take a range out of the windows that have failed, and return those that it touches as they were."""
+    touching = _key(project, pipeline) & (windows.c.start < end) & (windows.c.end > start)
+    found = [_failed(row) for row in connection.execute(sa.select(windows).where(touching)).all()]
+    connection.execute(windows.delete().where(touching))
+    for each in found:
+        for rest in (replace(each, end=start), replace(each, start=end)):
+            if rest.start < rest.end:
+                _insert(connection, project, pipeline, rest)
+    return found
+
+
+def _insert(connection: sa.Connection, project: str, pipeline: str, window: FailedWindow) -> None:
+    connection.execute(
+        windows.insert().values(
+            project=project,
+            pipeline=pipeline,
+            start=window.start,
+            end=window.end,
+            attempts=window.attempts,
+            error=window.error,
+            tried_at=text_of(window.tried_at),
+        )
+    )
 
 
 def failed_windows(state: State, project: str, pipeline: str) -> list[FailedWindow]:
@@ -55,9 +77,11 @@ def failed_windows(state: State, project: str, pipeline: str) -> list[FailedWind
     query = sa.select(windows).where(_key(project, pipeline)).order_by(windows.c.start)
     with state.begin() as connection:
         rows = connection.execute(query).all()
-    return [
-        FailedWindow(row.start, row.end, row.attempts, row.error, moment_of(row.tried_at)) for row in rows
-    ]
+    return [_failed(row) for row in rows]
+
+
+def _failed(row: Any) -> FailedWindow:
+    return FailedWindow(row.start, row.end, row.attempts, row.error, moment_of(row.tried_at))
 
 
 def _key(project: str, pipeline: str) -> sa.ColumnElement[bool]:

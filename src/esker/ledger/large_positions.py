@@ -1,13 +1,15 @@
 """Positions that do not fit into the ledger: `<table>__positions`, a table beside the table.
 
 A position is written here *before* the batch is published, and the ledger names it. One that no ledger
-names belongs to a batch that was never published, and means nothing.
+names belongs to a batch that was never published, and means nothing. Old ones are taken out, whole files at
+a time, as each stands in its own.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pyarrow as pa
@@ -15,11 +17,12 @@ from pyspark.sql import functions as F
 
 from esker.engine.compat import from_arrow
 from esker.engine.failures import explained
+from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.create import NewTable, create
 from esker.engine.iceberg.stage import stage
 from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, exists
 from esker.engine.session import Engine
-from esker.errors import PositionLost
+from esker.errors import EskerError, PositionLost
 from esker.ledger.append_once import append_once
 from esker.project.types import Column, Plain
 
@@ -30,6 +33,14 @@ _COLUMNS = (
     Column("written_at", Plain("timestamp"), required=True),
     Column("position", Plain("string"), required=True),
 )
+
+
+NAMED = 16
+"""Characters of a name. Iceberg knows of each file which texts it holds, if they are not longer."""
+_MANY = 50
+"""From so many on, old ones are taken out."""
+_KEPT = timedelta(days=7)
+"""How long each is kept, for those who hold a batch or look at an earlier state."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,25 @@ class LargePositions:
         frame = from_arrow(self.engine.spark, pa.table(row)).coalesce(1)
         staged = stage(self.engine, self.table, frame, f"position-{uuid4()}")
         append_once(self.engine, staged, name, {"esker.pipeline": self.pipeline, "esker.run": run})
+
+    def forget(self, needed: str) -> None:
+        """Take out what this pipeline no longer needs, if that is much: old ones, and not the one named.
+
+        Whoever publishes meanwhile has a newer one. What cannot be taken out now is left for the next time.
+        """
+        with suppress(EskerError, SwapFailed):
+            attempt = Attempt(self.engine, self.table)
+            if not attempt.is_reachable or len(attempt.files.data) < _MANY:
+                return
+            old = F.col("written_at") < F.lit(datetime.now(UTC) - _KEPT)
+            with explained(f'cannot read table "{self.table}"', self.engine.log):
+                rows = self.engine.spark.table(self.table.sql).where(
+                    old & (F.col("pipeline") == self.pipeline) & (F.col("id") != needed)
+                )
+                names = [row[0] for row in rows.select("id").collect()]
+            if names:
+                attempt.remove_named("id", names, {"esker.pipeline": self.pipeline})
+                attempt.swap()
 
     def read(self, name: str) -> str:
         """Return a position that the ledger names, or raise PositionLost."""

@@ -17,13 +17,13 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from esker.engine.failures import explained
+from esker.engine.failures import SQL_MISTAKES, explained, said_of_sql
 from esker.engine.iceberg.commit import STAGED, Attempt, SwapFailed
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.rounds import rounds
 from esker.engine.iceberg.table import TableId, find_snapshot_at
 from esker.engine.session import Engine
-from esker.errors import Held, Tripped
+from esker.errors import Held, InvalidRule, Tripped
 from esker.ledger.quality import Measure
 from esker.load.counts import RowCounts
 from esker.load.guards import Approved
@@ -37,6 +37,7 @@ Note = Callable[[Sequence[Measure], SnapshotId, int], None]
 """Takes down what was found of a snapshot that is not published, and the changeset it would have been."""
 _WEEK = timedelta(days=7)
 _TRIES = 10
+_QUERY = "It is a query of Spark SQL that gives one number; {table} stands for the table as it will be."
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Audits:
     engine: Engine
     table: TableId
     audits: Sequence[Audit] = ()
+    file: str = ""
+    """The contract that they stand in."""
     is_draft: bool = False
     """Nobody has released the contract yet: every batch is for a person to look at."""
     warned: dict[str, None] = field(default_factory=dict)
@@ -131,6 +134,10 @@ class Audits:
                     self._rows(staged).createOrReplaceTempView(view)
                     try:
                         return _number(self.engine.spark.sql(audit.query.replace("{table}", view)))
+                    except SQL_MISTAKES as error:
+                        place = f"{self.file}:{audit.line}" if audit.line else self.file
+                        said = said_of_sql(error).replace(view, "{table}")
+                        raise InvalidRule(place, audit.name, said, _QUERY) from error
                     finally:
                         self.engine.spark.catalog.dropTempView(view)
 

@@ -26,7 +26,7 @@ from esker.load.diff import KeyRules
 from esker.load.incoming import ARRIVAL, DELETED, DeleteMark, incoming
 from esker.load.unknown import NEW_COLUMN, UNKNOWN
 from esker.project.types import has_required
-from esker.sources import ORIGIN
+from esker.sources import ORIGIN, UNTIL
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Collected:
     """Each row's place in the batch."""
     deletes: pa.Array
     """Which rows are deletes."""
+    until: pa.Array | None
+    """When each row became what it is, at the latest, where the source knows it."""
     rejected: pa.Table | None
     """Rows that are bad, without a key, or with more columns than the table, as the quarantine keeps them."""
     protected: pa.Table | None = None
@@ -63,7 +65,7 @@ def collect(
     lacking = _keyless(read.rows, read.deletes, given.rules)
     if lacking is None and read.unknown is None and read.bad is None:
         rows = _stored(read.rows, read.deletes, schema)
-        return Collected(rows, numbers, read.deletes, None, tally=read.tally)
+        return Collected(rows, numbers, read.deletes, read.until, None, tally=read.tally)
     parts = []
     protected = None
     kept = pa.repeat(pa.scalar(True), len(read.rows))
@@ -85,8 +87,9 @@ def collect(
         protected = read.rows.filter(pc.invert(kept)).select(list(given.rules.key)).drop_null()
     tally = replace(read.tally, rows=len(read.rows), rejected=len(rejected))
     deletes = read.deletes.filter(kept)
+    until = read.until.filter(kept) if read.until is not None else None
     rows = _stored(read.rows.filter(kept), deletes, schema)
-    return Collected(rows, numbers.filter(kept), deletes, rejected, protected, tally)
+    return Collected(rows, numbers.filter(kept), deletes, until, rejected, protected, tally)
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,8 @@ class _Read:
     deletes: pa.Array
     """Which rows are deletes."""
     origins: pa.Array
+    until: pa.Array | None = None
+    """When each row became what it is, at the latest, where the source knows it."""
     unknown: pa.Array | None = None
     """Reason and payload of rows that carry columns which the table lacks; None when there are none."""
     bad: pa.Array | None = None
@@ -113,7 +118,8 @@ def _read(
     if batch.arrow is not None and mark.when is None and loading.rules.is_empty:
         fitted = _as(batch.arrow, wanted)
         if fitted is not None and not _lacks(fitted, batch, given.rules):
-            return _Read(fitted, _marked(fitted, mark), pa.nulls(len(fitted), pa.string()))
+            origins = pa.nulls(len(fitted), pa.string())
+            return _Read(fitted, _marked(fitted, mark), origins, _until(batch.arrow))
     engine = loading.engine
     frame = incoming(batch.frame(), batch.columns, given.rules, mark, loading.rules)
     if batch.weight.may_exceed(most):
@@ -137,10 +143,15 @@ def _read(
         rows,
         deletes,
         origins,
+        _until(found),
         unknown,
         bad if bad.null_count < len(bad) else None,
         _tally(found, loading.rules),
     )
+
+
+def _until(rows: pa.Table) -> pa.Array | None:
+    return rows.column(UNTIL).combine_chunks() if UNTIL in rows.column_names else None
 
 
 def _lacks(rows: pa.Table, batch: Batch, rules: KeyRules) -> bool:

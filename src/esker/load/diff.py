@@ -63,8 +63,10 @@ class KeyRules:
     """A key has a row for each version that it ever had."""
     is_command: bool = False
     """A person wrote the rows by a statement: they are taken as they are, whatever their order value."""
+    is_late: bool = False
+    """Others may have come since: a delete of which nobody knows when it happened is older than all."""
     stored_wins: bool = False
-    """A row must be newer than the stored one: it is loaded again, and others came since."""
+    """A row must be newer than the stored one: it is loaded again."""
 
     @property
     def is_unique(self) -> bool:
@@ -96,27 +98,46 @@ class KeyRules:
 def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...], *, has_undated: bool = True) -> str:
     """Return a query for the newest version of each key; ties go to the last arrival.
 
-    `incoming` has columns k0…, `ord`, `del` and those of `arrival`. A delete without an order value
-    is as new as the newest row of its batch; nobody looks for it where there is no such delete.
+    `incoming` has columns k0…, `ord`, `del`, those of `arrival`, and those that `dated_sql` needs. `eff` is
+    the order value that counts, `told` the same as far as the source has told it. Nobody looks for deletes
+    without an order value where there are none.
     """
     keys = ", ".join(f"k{index}" for index in range(len(rules.key)))
     latest = ", ".join(f"{column} DESC" for column in arrival)
-    newest = f"(SELECT max(ord) FROM {incoming})" if has_undated else "ord"
+    dated = dated_sql(incoming) if has_undated else f"SELECT *, ord AS eff, ord AS told FROM {incoming}"
     return f"""
         SELECT * FROM (
           SELECT *, row_number() OVER (
             PARTITION BY {keys} ORDER BY eff DESC NULLS LAST, {latest}) AS version
-          FROM (SELECT *, CASE WHEN del AND ord IS NULL THEN {newest} ELSE ord END AS eff
-                FROM {incoming}) AS dated) AS versions
+          FROM ({dated}) AS dated) AS versions
         WHERE version = 1"""
+
+
+def dated_sql(incoming: str) -> str:
+    """Return a query for rows with `eff`, an order value also for deletes that have none, and `told`.
+
+    `until` is when a row became what it is, at the latest, as a number, and 0 where the source does not know;
+    `bound` is the same as an order value, null where that is no time. Such a delete is as new as its bound,
+    else as the newest row of the batch that is not later than it, by `until`. Where nobody knows its time,
+    `told` is null.
+    """
+    return f"""
+        SELECT i.*, CASE WHEN i.del AND i.ord IS NULL THEN coalesce(i.bound, t.top) ELSE i.ord END AS eff,
+               CASE WHEN i.del AND i.ord IS NULL AND i.until <> 0 THEN coalesce(i.bound, t.top)
+                    ELSE i.ord END AS told
+        FROM {incoming} AS i
+        JOIN (SELECT until, max(newest) OVER (ORDER BY until) AS top
+              FROM (SELECT until, max(ord) AS newest FROM {incoming} GROUP BY until) AS by_until) AS t
+          ON t.until = i.until"""
 
 
 def verdicts_sql(rules: KeyRules, winners: str, stored: str, forgotten: str) -> str:
     """Return a query for what happens to each row of a batch, beside the stored version that it meets.
 
-    `winners` has columns `winner` (a number from 0), `ord`, `eff`, `del`, `hash`. `stored` has `winner`
-    (whose key a stored row has; below 0 where a complete batch lacks the key), `s_deleted`, `s_order`,
-    `s_hash`, `file`, `pos`. `forgotten` has the order value of a remembered delete of `asked`, a winner.
+    `winners` has columns `winner` (a number from 0), `ord`, `eff`, `told`, `del`, `hash`. `stored` has
+    `winner` (whose key a stored row has; below 0 where a complete batch lacks the key), `s_deleted`,
+    `s_order`, `s_hash`, `file`, `pos`. `forgotten` has the order value of a remembered delete of `asked`,
+    a winner.
 
     `final` is the order value that the row has afterwards: a late delete keeps the stored one, and a
     key that is missing goes as late as the newest row of the batch says.
@@ -129,9 +150,10 @@ def verdicts_sql(rules: KeyRules, winners: str, stored: str, forgotten: str) -> 
         SELECT winner, CASE WHEN winner < 0 THEN 'missing' ELSE {_outcome_sql(rules)} END AS outcome,
                hash, s_hash, file, pos, del, forgotten, {_again_sql(rules)} AS again,
                {final} AS final
-        FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.del, w.hash, s.s_hash, s.s_order,
+        FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.told, w.del, w.hash,
                      CASE WHEN w.winner IS NULL THEN (SELECT max(ord) FROM {winners}) ELSE w.eff END AS eff,
-                     s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, f.forgotten
+                     s.s_hash, s.s_order, s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored,
+                     f.forgotten
               FROM {winners} AS w
               {join} JOIN ({_stored_sql(stored)}) AS s ON s.winner = w.winner
               LEFT JOIN {forgotten} AS f ON f.asked = w.winner) AS compared
@@ -152,13 +174,15 @@ def _outcome_sql(rules: KeyRules) -> str:
     """Return the expression for a row's outcome.
 
     It sees `stored` (the key has a row), `s_deleted`, `s_order`, `s_hash`, the incoming `del`, `ord`,
-    `eff`, `hash`, and `forgotten` (the order value of a remembered delete that no row tells of).
+    `eff`, `told`, `hash`, and `forgotten` (the order value of a remembered delete that no row tells of).
     """
     if rules.is_command:
         return _COMMANDED
     older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL) AND NOT (del AND ord IS NULL)"
+    if rules.is_late:
+        older = "coalesce(told < s_order, told IS NULL AND s_order IS NOT NULL)"
     if rules.stored_wins:
-        older = "NOT coalesce(ord > s_order, ord IS NOT NULL AND s_order IS NULL)"
+        older = "NOT coalesce(told > s_order, told IS NOT NULL AND s_order IS NULL)"
     if rules.order_by is None:
         older = "false"
     newer = _NEWER if rules.order_by else "false"

@@ -27,10 +27,13 @@ def edit_steps(rules: KeyRules, arrival: tuple[str, ...]) -> Steps:
     """Return the queries of a comparison; the last one gives the edits of a batch.
 
     They see `incoming` with columns `place`, `k` (a number for the key: the lowest place that has it), `ord`,
-    `del`, `hash` and those of `arrival`; `stored` with `winner` (the number of the key), `file`, `pos`,
-    `s_hash`, `s_order`, `s_to`; `forgotten` with the order value of a remembered delete of `asked`, a key.
+    `until`, `bound`, `del`, `hash` and those of `arrival`; `stored` with `winner` (the number of the key),
+    `file`, `pos`, `s_hash`, `s_order`, `s_to`; `forgotten` with the order value of a remembered delete of
+    `asked`, a key.
     """
-    return history_steps(arrival) if rules.versions is not None else delete_insert_steps()
+    if rules.versions is None:
+        return delete_insert_steps()
+    return history_steps(arrival, is_late=rules.is_late)
 
 
 def numbered_sql(rules: KeyRules, incoming: str) -> str:

@@ -6,24 +6,26 @@ the order of their moments. Each version is valid until the next event; a delete
 
 from __future__ import annotations
 
+from esker.load.diff import dated_sql
 from esker.load.steps import Steps
 
 _IN_ORDER = "PARTITION BY k ORDER BY since NULLS FIRST, del"
 """A delete in the very moment in which a version begins ends that version."""
 
 
-def history_steps(arrival: tuple[str, ...]) -> Steps:
+def history_steps(arrival: tuple[str, ...], *, is_late: bool = False) -> Steps:
     """Return queries for the edits of a batch (`edits.py` tells what they see, and the columns of edits).
 
     Of rows of one key with the same moment the last arrival counts. A row with the content of the version
     before it opens none. One with the moment of a stored version replaces it; nothing else that is stored is
-    taken away, only the end of a version moves. A delete without a moment is as new as the newest row of
-    the batch and of its key. Deletes that end nothing are remembered; they end versions that come late.
+    taken away, only the end of a version moves. A delete without a moment is as new as `dated_sql` says, and
+    as the newest row of its key, unless the batch `is_late`. Deletes that end nothing are remembered; they
+    end versions that come late.
     """
     return (
         ("held", _HELD),
         ("ends", _ENDS),
-        ("met", _met(arrival)),
+        ("met", _met(arrival, is_late=is_late)),
         ("ordered", _ORDERED),
         ("line", _LINE),
         ("edits", _EDITS),
@@ -48,12 +50,13 @@ _ENDS = """
 """Deletes that are known: those that ended a stored version, and those that are remembered."""
 
 
-def _met(arrival: tuple[str, ...]) -> str:
+def _met(arrival: tuple[str, ...], *, is_late: bool) -> str:
     """Return a query for the rows of the batch beside what is stored with their key and moment.
 
     `settled` is the outcome of those that change nothing because of it.
     """
     latest = ", ".join(f"{column} DESC" for column in arrival)
+    is_known = "i.told IS NOT NULL" if is_late else "false"
     return f"""
         SELECT c.k, c.since, c.del, c.hash, c.place, h.file, h.pos, h.s_hash,
                CASE WHEN c.since IS NULL THEN 'ignored'
@@ -64,8 +67,9 @@ def _met(arrival: tuple[str, ...]) -> str:
           SELECT *, row_number() OVER (PARTITION BY k, since ORDER BY {latest}) AS copy
           FROM (
             SELECT i.*, CASE WHEN i.ord IS NOT NULL OR NOT i.del THEN i.ord
-                             WHEN l.latest IS NULL OR i.top > l.latest THEN i.top ELSE l.latest END AS since
-            FROM (SELECT *, (SELECT max(ord) FROM {{incoming}}) AS top FROM {{incoming}}) AS i
+                             WHEN {is_known} OR l.latest IS NULL OR i.eff > l.latest THEN i.eff
+                             ELSE l.latest END AS since
+            FROM ({dated_sql("{incoming}")}) AS i
             LEFT JOIN (SELECT k, max(coalesce(s_to, s_order)) AS latest FROM {{held}} GROUP BY k) AS l
               ON l.k = i.k) AS dated) AS c
         LEFT JOIN {{held}} AS h ON h.k = c.k AND h.s_order = c.since AND h.copy = 1

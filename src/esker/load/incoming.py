@@ -14,7 +14,7 @@ from esker.load.diff import KeyRules
 from esker.load.rejected import SIDE_COLUMNS
 from esker.load.unknown import UNKNOWN, forgiven
 from esker.project.types import Column, quoted
-from esker.sources import ORIGIN
+from esker.sources import ORIGIN, UNTIL
 
 DELETED = "_esker_deleted"
 """Column of an incoming frame: the row is a delete."""
@@ -39,7 +39,8 @@ class DeleteMark:
 def incoming(
     frame: DataFrame, columns: tuple[Column, ...], rules: KeyRules, mark: DeleteMark, checks: RowRules
 ) -> DataFrame:
-    """Return a source's rows fitted to the table's columns, with DELETED, ARRIVAL, BAD, and UNKNOWN if any.
+    """Return a source's rows fitted to the table's columns, with DELETED, ARRIVAL and BAD, and with UNKNOWN
+    and UNTIL where there are any.
 
     A row without a key is no error here: it goes to the quarantine later. Of a delete nothing but the key
     counts.
@@ -53,8 +54,8 @@ def incoming(
         arrived = arrived.withColumn(ORIGIN, F.lit(None).cast("string"))
     keys = {name.lower() for name in rules.key}
     relaxed = tuple(Column(c.name, c.type, c.required and c.name.lower() not in keys, c.doc) for c in columns)
-    beside = (mark.beside, UNKNOWN if UNKNOWN in frame.columns else None)
-    keep = tuple(name for name in beside if name is not None)
+    there = (name for name in (mark.beside, UNKNOWN, UNTIL) if name in frame.columns)
+    keep = tuple(name for name in there if name is not None)
     fitted = check(arrived, relaxed, checks, SIDE_COLUMNS, ARRIVAL, keep).all_told()
     is_delete = _deleted(columns, mark)
     if BAD in fitted.columns:

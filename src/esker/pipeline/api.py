@@ -31,6 +31,7 @@ from esker.pipeline.families import recall, recall_all
 from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
+from esker.pipeline.named import naming
 from esker.pipeline.order import in_order
 from esker.pipeline.peek import Peeked, peek
 from esker.pipeline.plan import (
@@ -117,11 +118,13 @@ class OpenProject:
         until: datetime | str | None = None,
         ids: Sequence[str] = (),
         full: bool = False,
+        replace_equal: bool = False,
         listen: Listener = silent,
     ) -> RunResult:
         """Load a range of a pipeline's source again, or some records; `full` compares all with the table.
 
-        The position stays where it is. Errors are in the result; raises BackfillUnsuitable.
+        A stored row stays unless the source's is newer, or with `replace_equal` as new. The position stays
+        where it is. Errors are in the result; raises BackfillUnsuitable.
         """
         is_range = since is not None or until is not None
         if [full, is_range, bool(ids)].count(True) != 1:
@@ -131,7 +134,8 @@ class OpenProject:
                 "Write --from and --to, --ids, or --full.",
             )
         self._find(pipeline)
-        span = Span(_moment(pipeline, since), _moment(pipeline, until), tuple(dict.fromkeys(ids)))
+        begin, end = _moment(pipeline, since), _moment(pipeline, until)
+        span = Span(begin, end, tuple(dict.fromkeys(ids)), replace_equal)
         return backfill(self.project, self._start, self.state, pipeline, span, listen)
 
     def approve(self, pipeline: str, listen: Listener = silent) -> RunResult:
@@ -221,7 +225,7 @@ class OpenProject:
         return [*(self._planned(each) for each in found.names), *unsuitable]
 
     def _planned(self, name: str) -> PipelinePlan:
-        with closing(open_reader(self.engine, name)) as source:
+        with naming(name), closing(open_reader(self.engine, name)) as source:
             plan = compare_and_plan(self.engine, self.state, name, source)
             return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
 
@@ -233,7 +237,8 @@ class OpenProject:
     def peek(self, pipeline: str, limit: int = 10) -> Peeked:
         """Return some rows of a pipeline's source; nothing is loaded."""
         self._find(pipeline)
-        return peek(self.engine, pipeline, limit)
+        with naming(pipeline):
+            return peek(self.engine, pipeline, limit)
 
     def read(self, pipeline: str, limit: int | None = None) -> pa.Table:
         """Return what a pipeline's source holds now, loaded or not, as Arrow; nothing is loaded.
@@ -241,12 +246,14 @@ class OpenProject:
         Raises BadRows for records that cannot be read, and PartsMissing when some could not be had.
         """
         self._find(pipeline)
-        return read_source(self.engine, pipeline, limit)
+        with naming(pipeline):
+            return read_source(self.engine, pipeline, limit)
 
     def infer_contract(self, pipeline: str, file: str | None = None, *, overwrite: bool = False) -> Inferred:
         """Look at a pipeline's source and write a contract for it. Raises ContractExists or NoColumns."""
         self._find(pipeline)
-        return infer_contract(self.engine, pipeline, file, overwrite=overwrite)
+        with naming(pipeline):
+            return infer_contract(self.engine, pipeline, file, overwrite=overwrite)
 
     def windows(self, pipeline: str) -> list[WindowLine]:
         """Return which windows of a pipeline's source are covered, missing, failed or held.

@@ -2,7 +2,8 @@
 
 The position stays where it is, unless a table was read as a whole: the next run goes on from there then.
 What is stored wins against a row that is not newer, so a range may be loaded again at any time, as often as
-one likes.
+one likes. Where rows are made otherwise than before, those that are as new as the stored ones can be told to
+take their place.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ def _check(name: str, pipeline: Pipeline, span: Span) -> None:
     if span.ids and pipeline.mode == "replace_partitions":
         why = "A partition that gets one of these records would be swapped for it alone."
         raise BackfillUnsuitable(name, why, "Name a range: --from and --to.")
+    if span.replaces_equal and (pipeline.mode != "upsert" or pipeline.order_by is None):
+        why = "Only order_by: in mode upsert tells which rows are as new as the stored ones."
+        raise BackfillUnsuitable(name, why, "Leave out --replace-equal, or compare all of it: --full")
     if pipeline.mode in (_WHOLES if span.is_full else _RANGES):
         return
     if pipeline.mode in _WHOLES:

@@ -12,7 +12,7 @@ from esker.engine.failures import explained
 from esker.engine.session import Engine
 from esker.pipeline.plan import open_reader
 from esker.pipeline.show import as_mapping
-from esker.sources import MALFORMED, ORIGIN, RECORD
+from esker.sources import MALFORMED, ORIGIN, RECORD, UNTIL
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def peek(engine: Engine, name: str, limit: int = 10) -> Peeked:
             return Peeked(name, (), [], (), "nothing")
         columns = source.sent([piece]).columns
         with explained("cannot read the source", engine.log, reads_source=True):
-            found = source.read(piece, columns).drop(MALFORMED, RECORD).limit(limit).collect()
+            found = source.read(piece, columns).drop(MALFORMED, RECORD, UNTIL).limit(limit).collect()
         rows = [dict(as_mapping(row)) for row in found]
         origins = dict.fromkeys(_named(row.pop(ORIGIN)) for row in rows)
         whole = ", ".join(each.summary for each in source.plan(None))

@@ -39,6 +39,9 @@ from esker.project.types import Column, Plain
 from esker.sources import Opening, Reader, Sent, Slice, Span, reader
 from esker.sources.transformed import TransformedReader
 
+NOTHING_NEW = "the source has nothing new"
+NO_ROWS = "the source holds no rows yet"
+
 
 @dataclass(frozen=True)
 class PipelinePlan:
@@ -139,7 +142,7 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
         notes=(
             *project.catalog_of(pipeline.catalog).warnings(),
             *doubts,
-            *([] if slices or fetched.failures else ["the source has nothing new"]),
+            *([] if slices or fetched.failures else [NOTHING_NEW]),
         ),
         failures=fetched.failures,
         has_more=fetched.has_more,
@@ -154,9 +157,9 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
     except (TypeConflict, ColumnsFrozen) as error:
         return replace(seen, error=error)
     if present is None and not altered.columns and slices:
-        if _has_rows(engine, source, slices):
+        if has_rows(engine, source, slices):
             raise NoColumns(name, str(table))
-        return replace(seen, slices=(), sent=(), notes=("the source's files hold no rows yet",))
+        return replace(seen, slices=(), sent=(), notes=(NO_ROWS,))
     changes, columns = altered.changes, altered.columns
     notes = [*seen.notes, *altered.notes]
     if contract is not None:
@@ -244,7 +247,8 @@ def _is_void(column: Column) -> bool:
     return column.type == Plain("void")
 
 
-def _has_rows(engine: Engine, source: Reader, slices: list[Slice]) -> bool:
+def has_rows(engine: Engine, source: Reader, slices: list[Slice]) -> bool:
+    """Tell whether there are rows in slices that have no columns."""
     with explained("cannot read the source", engine.log, reads_source=True):
         return any(source.read(piece, ()).limit(1).count() for piece in slices)
 

@@ -13,10 +13,10 @@ from esker.engine.compat import arrow_schema, to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import find_table
 from esker.engine.session import Engine
-from esker.errors import BadRows, PartsMissing, UnsuitableData
+from esker.errors import BadRows, NoColumns, PartsMissing, UnsuitableData
 from esker.ledger.entry import Position
 from esker.load.rejected import SIDE_COLUMNS
-from esker.pipeline.plan import open_reader, typed
+from esker.pipeline.plan import has_rows, open_reader, typed
 from esker.pipeline.tables import table_of
 from esker.project.types import Column, columns_as_json, quoted
 from esker.sources import Reader, Slice
@@ -60,6 +60,10 @@ def _read(engine: Engine, name: str, source: Reader, piece: Slice, limit: int | 
     engine.open_catalog(table.catalog)
     sent = typed(engine, source, [piece], pipeline, find_table(engine, table))
     columns = tuple(Column(column.name, column.type) for column in sent.columns)
+    if not columns:
+        if has_rows(engine, source, [piece]):
+            raise NoColumns(name, str(table))
+        return pa.table({})
     wanted = arrow_schema(columns_as_json(columns))
     with explained("cannot read the source", engine.log, reads_source=True):
         rows = check(source.read(piece, columns), columns, RowRules(), SIDE_COLUMNS, ()).all_told()

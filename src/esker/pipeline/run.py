@@ -39,7 +39,15 @@ from esker.load.guards import Approved
 from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher
 from esker.pipeline.loading import open_loader
-from esker.pipeline.plan import PipelinePlan, apply_changes, open_reader, plan_pipeline
+from esker.pipeline.named import named
+from esker.pipeline.plan import (
+    NO_ROWS,
+    NOTHING_NEW,
+    PipelinePlan,
+    apply_changes,
+    open_reader,
+    plan_pipeline,
+)
 from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
 from esker.project import Project
@@ -95,7 +103,7 @@ def run_pipeline(
     except LeaseTaken as taken:
         return replace(result, status="skipped", notes=(f"another run is active: {taken.holder}",))
     except EskerError as error:
-        return replace(result, status="failed", error=error)
+        return replace(result, status="failed", error=named(error, name))
     except Exception as error:
         return replace(result, status="failed", error=Unexpected.reported(error, redact))
 
@@ -111,7 +119,7 @@ def _once(start: Start) -> Start:
         try:
             return start()
         except EskerError as error:
-            failure = error
+            failure = named(error, "")  # no pipeline's own: all get it
             raise
 
     return started
@@ -132,7 +140,7 @@ def _recorded(project: Project, run: _Run, result: RunResult) -> RunResult:
         status: Status = (
             "fenced" if isinstance(error, Fenced) else "held" if isinstance(error, Held) else "failed"
         )
-        run.result = replace(run.result, status=status, error=error)
+        run.result = replace(run.result, status=status, error=named(error, result.pipeline))
     except Exception as error:
         # A mistake in Esker must not keep the other pipelines from running, nor leave a run open.
         run.result = replace(run.result, status="failed", error=Unexpected.reported(error, redact))
@@ -186,6 +194,10 @@ class _Run:
                 failures += plan.failures
                 if not plan.has_more:
                     break
+        if self.result.rows.read:
+            # Steps of a run may find nothing where others do.
+            told = tuple(note for note in self.result.notes if note not in (NOTHING_NEW, NO_ROWS))
+            self._add(notes=told)
         if failures:
             raise PartsMissing(name, failures)
 

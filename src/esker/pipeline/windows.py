@@ -69,8 +69,9 @@ def list_windows(engine: Engine, state: State, name: str) -> list[WindowLine]:
             lines.append(_line(Window(each.start, each.end), status, each.attempts, each.error))
         rest = Coverage.of(Window(each.start, each.end) for each in inside)
         for part in rest.gaps(gap.start, gap.end):
-            is_held = any(h.start <= part.start and part.start < h.end for h in held.intervals)
-            lines.append(_line(part, "held" if is_held else "missing"))
+            missing = Coverage.of(held.gaps(part.start, part.end))
+            lines += [_line(window, "missing") for window in missing.intervals]
+            lines += [_line(window, "held") for window in missing.gaps(part.start, part.end)]
     return sorted(lines, key=lambda line: line.since)
 
 

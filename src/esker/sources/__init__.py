@@ -3,7 +3,18 @@
 from importlib import import_module
 
 from esker.project.sources import PluggedInSource
-from esker.sources.source import MALFORMED, ORIGIN, RECORD, Fetched, Opening, Reader, Sent, Slice, Weight
+from esker.sources.source import (
+    MALFORMED,
+    ORIGIN,
+    RECORD,
+    UNTIL,
+    Fetched,
+    Opening,
+    Reader,
+    Sent,
+    Slice,
+    Weight,
+)
 from esker.sources.span import Span
 
 _READERS = {
@@ -34,6 +45,7 @@ __all__ = [
     "MALFORMED",
     "ORIGIN",
     "RECORD",
+    "UNTIL",
     "Fetched",
     "Opening",
     "Reader",

@@ -8,24 +8,29 @@ from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from esker.engine.compat import arrow_schema_as_spark
-from esker.errors import EskerError, SourceRefused
+from esker.errors import EskerError, SourceRefused, SourceUnavailable
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.types import Column, columns_from_json
-from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
+from esker.sources.source import Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.spool import ArrowSpool
+from esker.sources.windowed import spooled_frame
 
 _TOGETHER = 1_000
 """Records that are written together."""
+_IN_VAIN = 3
+"""So many that cannot be read, one after the other, end a run."""
 
 
 class KnowsIds(Protocol):
     """A source whose records have ids."""
 
     schema: pa.Schema
+
+    def spool(self) -> ArrowSpool:
+        """Return where its records are kept on their way."""
 
     def record(self, id: str) -> pa.Table:
         """Return one record. Raises SourceRefused for one that is not there."""
@@ -47,8 +52,9 @@ class RecordsById(Reader):
 
     def fetch(self, slices: list[Slice]) -> Fetched:
         self._drop()
-        spool = self._spool = ArrowSpool(self._source.schema)
+        spool = self._spool = self._source.spool()
         failures: list[EskerError] = []
+        in_vain = 0
         for first in range(0, len(self._ids), _TOGETHER):
             found = []
             for id in self._ids[first : first + _TOGETHER]:
@@ -56,6 +62,14 @@ class RecordsById(Reader):
                     found.append(self._source.record(id))
                 except SourceRefused as error:
                     failures.append(error)
+                except SourceUnavailable as error:
+                    # An answer about one record may be broken; who answers nothing any more is down.
+                    in_vain += 1
+                    if in_vain == _IN_VAIN:
+                        raise
+                    failures.append(error)
+                    continue
+                in_vain = 0
             if found:
                 spool.add(pa.concat_tables(found))
         spool.finish()
@@ -67,8 +81,7 @@ class RecordsById(Reader):
         return Sent(columns_from_json(arrow_schema_as_spark(self._source.schema)))
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
-        rows = _spool(piece).frame(self._opening.engine)
-        return rows.withColumn(ORIGIN, F.lit(self._opening.pipeline.source.reads))
+        return spooled_frame(self._opening, _spool(piece))
 
     def weight(self, piece: Slice) -> Weight:
         return Weight(_spool(piece).rows, _spool(piece).bytes)

@@ -16,7 +16,7 @@ from esker.engine.iceberg.table import TableId
 from esker.errors import FunctionFailed, MissingPackage, ResourceNotFound
 from esker.functions import reached
 from esker.ledger.entry import Position
-from esker.ledger.large_positions import LargePositions
+from esker.ledger.large_positions import NAMED, LargePositions
 from esker.project.sources import DltSource
 from esker.sources.function import Told, find_object
 from esker.sources.source import Opening, Slice
@@ -55,6 +55,11 @@ class DltReader(YieldingReader):
         name = _kept(piece.end)
         if name is not None and name in self._large:
             self._positions.record(name, self._large.pop(name), run)
+
+    def settled(self, piece: Slice) -> None:
+        super().settled(piece)
+        if (name := _kept(piece.end)) is not None:
+            self._positions.forget(needed=name)
 
     def _call(self, position: Position | None) -> Iterator[Any]:
         resource = self._resource()
@@ -127,7 +132,7 @@ class DltReader(YieldingReader):
         """Return a state as a position; a large one only by a name."""
         if len(as_written(text)) <= _SMALL:  # the ledger is JSON as well
             return reached(text)
-        name = str(uuid4())
+        name = uuid4().hex[:NAMED]
         self._large[name] = text
         return reached({"kept": name})
 

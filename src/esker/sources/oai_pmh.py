@@ -6,6 +6,7 @@ beginning: nothing of it has been loaded by then.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ from esker.errors import MissingPackage, SourceRefused
 from esker.project.sources import OaiPmhSource
 from esker.sources.by_id import RecordsById
 from esker.sources.restart import Restart
-from esker.sources.source import Opening
+from esker.sources.source import MALFORMED, RECORD, UNTIL, Opening
+from esker.sources.spool import ArrowSpool
 from esker.sources.web import Client, Malformed
-from esker.sources.windowed import TimedSource, WindowedReader
+from esker.sources.windowed import UNTIL_FIELD, TimedSource, WindowedReader, last_moment
 from esker.sources.windows import Window
 
 try:
@@ -40,6 +42,9 @@ _SCHEMA = pa.schema(
         ("content", pa.string()),
     ]
 )
+_SPOOLED = pa.schema([*_SCHEMA, (MALFORMED, pa.string()), (RECORD, pa.string()), UNTIL_FIELD])
+"""With what is wrong with a record, and its datestamp once more."""
+_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,14 @@ class Feed(TimedSource):
                 "The feed knows days only, and the windows are parts of days.",
                 "Write whole days: window: {every: 1d, start: 2026-11-01}",
             )
+
+    def spool(self) -> ArrowSpool:
+        return ArrowSpool(_SPOOLED)
+
+    def dated(self, rows: pa.Table, window: Window) -> pa.Table:
+        """Return records as they are: each has a datestamp. One that cannot be read is of its window."""
+        moments = rows.column(UNTIL).fill_null(pa.scalar(last_moment(window), UNTIL_FIELD.type))
+        return rows.set_column(rows.schema.get_field_index(UNTIL), UNTIL_FIELD, moments)
 
     def pages(self, window: Window) -> Iterator[pa.Table]:
         asked: dict[str, str] = {
@@ -204,7 +217,7 @@ def _page(answer: Any) -> _Page:
         raise Malformed("The answer has neither records nor an error.")
     rows = [_row(record) for record in found.iterfind(f"{_NAMESPACE}record")]
     token = found.find(f"{_NAMESPACE}resumptionToken")
-    table = pa.Table.from_pylist(rows, schema=_SCHEMA)
+    table = pa.Table.from_pylist(rows, schema=_SPOOLED)
     if token is None:
         return _Page(table)
     size = token.get("completeListSize", "")
@@ -212,18 +225,28 @@ def _page(answer: Any) -> _Page:
 
 
 def _row(record: Any) -> dict[str, Any]:
+    """Return a record as a row. One that is not as it should be is a bad row, and stops no other."""
     header = record.find(f"{_NAMESPACE}header")
     if header is None:
-        raise Malformed("A record has no header.")
+        text = etree.tostring(record, encoding="unicode", with_tail=False)
+        return {MALFORMED: f"the record has no header: {text[:_SHOWN]}", RECORD: text}
     metadata = record.find(f"{_NAMESPACE}metadata")
     content = next(iter(metadata), None) if metadata is not None else None
-    return {
+    stamp = header.findtext(f"{_NAMESPACE}datestamp") or ""
+    row = {
         "id": header.findtext(f"{_NAMESPACE}identifier"),
-        "last_modified": _moment(header.findtext(f"{_NAMESPACE}datestamp") or ""),
         "deleted": header.get("status") == "deleted",
         "sets": [each.text for each in header.iterfind(f"{_NAMESPACE}setSpec")],
         "content": _text(content) if content is not None else None,
     }
+    try:
+        moment = _moment(stamp)
+    except Malformed as error:
+        # As the quarantine keeps rows: values are texts.
+        texts = {**row, "last_modified": stamp, "deleted": str(row["deleted"]).lower()}
+        told = f'the datestamp of record "{row["id"]}" cannot be read: {error}'
+        return {**row, MALFORMED: told, RECORD: json.dumps(texts, ensure_ascii=False)}
+    return {**row, "last_modified": moment, UNTIL: moment}
 
 
 def _text(content: Any) -> str:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 
-from esker.engine.failures import explained
+from pyspark.errors import PySparkException
+
+from esker.engine.failures import SQL_MISTAKES, explained, place_of, said_of_sql
 from esker.engine.query import query_frame, snapshots_read
+from esker.errors import QueryRefused
 from esker.ledger.entry import Position
 from esker.project.sources import QuerySource
 from esker.sources.frames import FrameReader, Rows
@@ -46,10 +49,20 @@ class QueryReader(FrameReader):
         for name in engine.project.catalogs():
             engine.open_catalog(name)
         with explained("cannot run the source's query", engine.log, reads_source=True):
-            frame = query_frame(engine, catalog, self._source.sql)
+            try:
+                frame = query_frame(engine, catalog, self._source.sql)
+            except SQL_MISTAKES as error:
+                raise self._refused(error) from error
             states = None if _MOVES.search(self._source.sql) else snapshots_read(frame)
         # What else it reads may have changed unseen.
         end = {"snapshots": states, "query": self._source.digest} if states else None
         if end is not None and position == end and self._span is None:
             return []
         return [self._piece(position, end or position, "what a query returns", Rows(frame))]
+
+    def _refused(self, error: PySparkException) -> QueryRefused:
+        line, column = place_of(error) or (0, 0)
+        line -= 1  # it stands in brackets, a line below the first
+        lines = self._source.sql.splitlines()
+        place = f"line {line}, column {column}" if 0 < line <= len(lines) else ""
+        return QueryRefused(self._opening.name, place, said_of_sql(error))

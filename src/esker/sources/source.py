@@ -30,6 +30,10 @@ RECORD = "_esker_record"
 ORIGIN = "_esker_origin"
 """Column of a read frame: where the row came from, for messages."""
 
+UNTIL = "_esker_until"
+"""Column of a read frame: the last moment at which a row may have become what it is, where its source knows
+one. A delete that does not say when it happened is as new as that."""
+
 
 @dataclass(frozen=True)
 class Opening:

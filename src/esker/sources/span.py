@@ -15,6 +15,8 @@ class Span:
     since: datetime | None = None
     until: datetime | None = None
     ids: tuple[str, ...] = ()
+    replaces_equal: bool = False
+    """Rows that are as new as the stored ones take their place: they have been made in another way."""
 
     @property
     def is_full(self) -> bool:
@@ -33,11 +35,13 @@ class Span:
         return " ".join(f"{word} {end:%Y-%m-%d %H:%M}" for word, end in ends if end is not None)
 
     def as_json(self) -> dict[str, Any]:
-        ids = {"ids": list(self.ids)} if self.ids else {}
+        more: dict[str, Any] = {"ids": list(self.ids)} if self.ids else {}
+        if self.replaces_equal:
+            more["replaces_equal"] = True
         return {
             "from": self.since.isoformat() if self.since else None,
             "to": self.until.isoformat() if self.until else None,
-            **ids,
+            **more,
         }
 
     @classmethod
@@ -47,4 +51,5 @@ class Span:
             datetime.fromisoformat(since) if since else None,
             datetime.fromisoformat(until) if until else None,
             tuple(document.get("ids", ())),
+            bool(document.get("replaces_equal", False)),
         )

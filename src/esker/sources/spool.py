@@ -58,6 +58,8 @@ class ArrowSpool(Spool[pa.Table]):
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__("rows.parquet")
         self.schema = schema
+        self.filled: set[str] = set()
+        """Columns that have a value in some row."""
         self._writer: pq.ParquetWriter | None = pq.ParquetWriter(self.path, schema)
 
     def add(self, rows: pa.Table) -> None:
@@ -65,6 +67,8 @@ class ArrowSpool(Spool[pa.Table]):
         self._writer.write_table(rows, row_group_size=_GROUP)
         self.rows += len(rows)
         self.bytes += rows.nbytes
+        columns = zip(rows.column_names, rows.columns, strict=True)
+        self.filled |= {name for name, values in columns if values.null_count < len(values)}
 
     def finish(self) -> None:
         if self._writer is not None:

@@ -19,10 +19,10 @@ from esker.ledger.entry import Position
 from esker.project.secrets import redact
 from esker.project.transform import Transform
 from esker.project.types import Column, Plain, as_text, columns_from_json, ddl, quoted
-from esker.sources.source import MALFORMED, ORIGIN, RECORD, Fetched, Reader, Sent, Slice, Weight
+from esker.sources.source import MALFORMED, ORIGIN, RECORD, UNTIL, Fetched, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 
-_BESIDE = (ORIGIN, MALFORMED, RECORD)
+_BESIDE = (ORIGIN, MALFORMED, RECORD, UNTIL)
 _TOLD = 400
 
 
@@ -75,7 +75,8 @@ class TransformedReader(Reader):
         texts = {
             column.name: F.col(quoted(column.name)).cast(ddl(as_text(column.type)))
             for column in columns_from_json(made.schema.jsonValue())
-            if column.type not in (Plain("binary"), Plain("string"), Plain("void"))
+            if column.name not in _BESIDE
+            and column.type not in (Plain("binary"), Plain("string"), Plain("void"))
         }
         return made.withColumns(texts)
 

@@ -28,6 +28,16 @@ for _name in ("httpx2", "httpcore2", "httpcore"):
 _Parsed = TypeVar("_Parsed")
 PASSING = {408, 425, 429, 500, 502, 503, 504}
 """Statuses that may be others a moment later."""
+_CREDENTIALS = (
+    "See whether the source's credentials (auth:, or user: and password:) are those that the server wants, "
+    "and whether they have run out."
+)
+_REMEDIES = {
+    401: _CREDENTIALS,
+    403: "See whether whoever the source's credentials belong to may read this.",
+    404: "See whether url: and path: are right. If that is how the server says that there is nothing: "
+    "empty_status: 404",
+}
 _LONGEST_WAIT = timedelta(minutes=5)
 """Beyond this, a server that asks to be left alone is left alone until the next run."""
 _NEVER = 1e9
@@ -35,7 +45,14 @@ _SHOWN = 200
 
 
 class Malformed(Exception):
-    """An answer that is not what it should be: cut off, empty, or of another kind."""
+    """An answer that is not what it should be: cut off, empty, or of another kind.
+
+    `remedy` says what to do if it is so each time.
+    """
+
+    def __init__(self, why: str, remedy: str | None = None) -> None:
+        super().__init__(why)
+        self.remedy = remedy
 
 
 class _Pace:
@@ -108,9 +125,12 @@ class Client:
             if status in PASSING:
                 raise SourceUnavailable(shown, told, attempts) from error
             body = error.response.text[:_SHOWN].strip()
-            raise SourceRefused(shown, redact(f"{told} {body}".strip()), status=status) from error
+            remedy = _REMEDIES.get(status, "Correct the source in the project file.")
+            raise SourceRefused(shown, redact(f"{told} {body}".strip()), remedy, status=status) from error
         except (httpx2.RequestError, Malformed) as error:
             why = redact(str(error)) or type(error).__name__
+            if isinstance(error, Malformed) and error.remedy is not None:
+                raise SourceUnavailable(shown, why, attempts, error.remedy) from error
             raise SourceUnavailable(shown, why, attempts) from error
         raise AssertionError  # the last attempt returns or raises
 

@@ -33,7 +33,18 @@ from esker.ledger.run_id import new_run_id
 from esker.project.sources import WindowSettings
 from esker.project.types import Column, columns_from_json
 from esker.sources.restart import RESTARTS, Restart
-from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
+from esker.sources.source import (
+    MALFORMED,
+    ORIGIN,
+    RECORD,
+    UNTIL,
+    Fetched,
+    Opening,
+    Reader,
+    Sent,
+    Slice,
+    Weight,
+)
 from esker.sources.span import Span
 from esker.sources.spool import ArrowSpool, Spool
 from esker.sources.windows import Coverage, Window, cut, due_windows, newest_end, seconds_of, told
@@ -44,6 +55,15 @@ _IN_VAIN = 3
 """So many windows that fail one after the other end a run, unless the newest one can be read."""
 _MOST_GAPS = 60
 """Intervals that fit into a ledger entry. Beyond, windows behind a new gap wait until one is closed."""
+
+
+UNTIL_FIELD = pa.field(UNTIL, pa.timestamp("us", tz="UTC"))
+_MOMENT = timedelta(microseconds=1)
+
+
+def last_moment(window: Window) -> datetime:
+    """Return the last moment of a window: its end belongs to the next one."""
+    return window.until - _MOMENT
 
 
 class TimedSource(ABC):
@@ -72,8 +92,13 @@ class TimedSource(ABC):
         return False
 
     def spool(self) -> Spool[Any]:
-        """Return where its rows are kept on their way."""
-        return ArrowSpool(self.schema)
+        """Return where its rows are kept on their way, with UNTIL beside them."""
+        return ArrowSpool(self.schema.append(UNTIL_FIELD))
+
+    def dated(self, rows: Any, window: Window) -> Any:
+        """Return rows of a page with UNTIL: by default, all that is known is which window they are of."""
+        moment = pa.scalar(last_moment(window), UNTIL_FIELD.type)
+        return rows.append_column(UNTIL_FIELD, pa.repeat(moment, len(rows)))
 
     def check(self) -> None:  # noqa: B027
         """Raise SourceRefused for windows that it cannot be asked for."""
@@ -217,13 +242,12 @@ class WindowedReader(Reader):
         return Sent(columns_from_json(arrow_schema_as_spark(self._source.schema)))
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
-        rows = _spool(piece).frame(self._opening.engine)
-        return rows.withColumn(ORIGIN, F.lit(self._opening.pipeline.source.reads))
+        return spooled_frame(self._opening, _spool(piece))
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         most = self._opening.pipeline.small_lane
         spool = _spool(piece)
-        if spool.rows > most.max_rows or spool.bytes > most.max_bytes:
+        if spool.rows > most.max_rows or spool.bytes > most.max_bytes or MALFORMED in spool.filled:
             return None
         return spool.table()
 
@@ -372,7 +396,7 @@ class WindowedReader(Reader):
             spool = self._source.spool()
             try:
                 for page in self._source.pages(asked):
-                    spool.add(page)
+                    spool.add(self._source.dated(page, asked))
                     if can_halve and spool.rows > self._settings.split_at:
                         spool.close()
                         return None
@@ -390,6 +414,13 @@ class WindowedReader(Reader):
     def _drop_spools(self) -> None:
         while self._spools:
             self._spools.pop().close()
+
+
+def spooled_frame(opening: Opening, spool: ArrowSpool) -> DataFrame:
+    """Return rows that are here, with ORIGIN beside them."""
+    rows = spool.frame(opening.engine).withColumn(ORIGIN, F.lit(opening.pipeline.source.reads))
+    # Where all records could be read, nobody need look whether one could not.
+    return rows if MALFORMED in spool.filled else rows.drop(MALFORMED, RECORD)
 
 
 def _spool(piece: Slice) -> ArrowSpool:

@@ -132,8 +132,16 @@ def test_windows_become_parameters(api: Api) -> None:
         ({"end": "inclusive"}, ("2026-01-01T00:00:00Z", "2026-01-01T23:59:59.999999Z")),
         ({"start": "exclusive"}, ("2025-12-31T23:59:59.999999Z", "2026-01-02T00:00:00Z")),
         ({"format": "date", "end": "inclusive"}, ("2026-01-01", "2026-01-01")),
-        ({"format": "unix", "end": "inclusive"}, ("1767225600", "1767311999")),
-        ({"format": "unix_ms", "end": "inclusive"}, ("1767225600000", "1767311999999")),
+        # Whole seconds: an end before the last one would leave out what lies between.
+        ({"format": "unix", "end": "inclusive"}, ("1767225600", "1767312000")),
+        ({"format": "unix", "end": "inclusive", "resolution": "1ms"}, ("1767225600", "1767312000")),
+        ({"format": "unix", "end": "inclusive", "resolution": "1s"}, ("1767225600", "1767311999")),
+        ({"end": "inclusive", "resolution": "1s"}, ("2026-01-01T00:00:00Z", "2026-01-01T23:59:59Z")),
+        (
+            {"format": "unix_ms", "end": "inclusive", "resolution": "1ms"},
+            ("1767225600000", "1767311999999"),
+        ),
+        ({"format": "unix", "start": "exclusive"}, ("1767225599", "1767312000")),
         ({"format": "%Y%m%d%H%M%S"}, ("20260101000000", "20260102000000")),
     ):
         incremental = {"start_param": "a", "end_param": "b", **keys}
@@ -169,6 +177,15 @@ def test_one_record(api: Api) -> None:
     with pytest.raises(SourceUnavailable) as caught:
         read(source(api, "raw", data_selector="data"))
     assert 'no list at "data"' in caught.value.reason
+    for raw, selector, remedy in (
+        ('{"meta": {}, "data": {"items": []}}', "items", "The answer has lists at data.items."),
+        ("[]", "data", "The answer itself is a list"),
+        ('{"error": "busy"}', "items", "The answer has no list"),
+    ):
+        api.raw = raw
+        with pytest.raises(SourceUnavailable) as caught:
+            read(source(api, "raw", data_selector=selector))
+        assert remedy in caught.value.remedy
 
 
 def test_no_key_in_the_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
@@ -260,6 +277,7 @@ def test_credentials(api: Api, way: str, auth: dict[str, Any], allowed: Any) -> 
     with pytest.raises(SourceRefused) as caught:
         read(declared)
     assert "401" in caught.value.reason
+    assert "credentials" in caught.value.remedy
     assert "s3cret" not in f"{caught.value!r} {caught.value.reason} {caught.value.as_json()}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +12,14 @@ from typing import Any
 import pytest
 import stamina
 
-from esker.errors import BackfillUnsuitable, PartsMissing, SourceUnavailable
+from esker.errors import (
+    BackfillUnsuitable,
+    Held,
+    NoColumns,
+    PartsMissing,
+    SourceRefused,
+    SourceUnavailable,
+)
 from esker.sources.http import reader
 from tests.folder import Folder
 from tests.sources.rest_server import Api, Asked, body, reset, serving, status
@@ -164,7 +172,117 @@ def test_peek(make_folder: MakeFolder, api: Api) -> None:
     assert len(api.asked) == 1
 
 
+def test_errors_name_the_pipeline(make_folder: MakeFolder, api: Api) -> None:
+    """Several may ask one server: whoever calls from Python sees which one failed."""
+    api.allowed = lambda asked: False
+    opened = pipeline(make_folder, api, CURSOR).open()
+    calls: list[Callable[[], Any]] = [
+        lambda: opened.run("sales"),
+        lambda: opened.peek("sales"),
+        lambda: opened.read("sales"),
+        opened.plan,
+        lambda: opened.infer_contract("sales"),
+    ]
+    for call in calls:
+        with pytest.raises(SourceRefused, match=r'^pipeline "sales": "http://') as caught:
+            call()
+        assert caught.value.as_json()["message"].startswith('pipeline "sales": ')
+
+
 # --- by windows ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lane", "kind"), [("small", "timestamp"), ("large", "timestamp"), ("small", "string"), ("large", "date")]
+)
+def test_deletes_that_do_not_say_when(make_folder: MakeFolder, api: Api, lane: str, kind: str) -> None:
+    """Each is as new as its window: not as the batch's newest row, and not older than all in a gap."""
+    columns = {"id": "bigint", "changed": kind, "v": "bigint", "deleted": "boolean"}
+
+    def row(id: int, ago: int, v: int) -> dict[str, Any]:
+        moment = day(ago)
+        return {"id": id, "changed": moment[:10] if kind == "date" else moment, "v": v, "_at": moment}
+
+    def delete(id: int, ago: int) -> dict[str, Any]:
+        return {"id": id, "deleted": True, "_at": day(ago, 13)}
+
+    api.records = [row(1, 5, 1), row(2, 5, 1), row(3, 2, 3), row(4, 5, 1)]
+    api.records += [delete(1, 4), row(5, 4, 1), delete(4, 1)]
+    folder = by_windows(make_folder, api, columns=columns, lane=lane, source={"retries": 0})
+    api.always = [(begins(3), status(500))]
+    with pytest.raises(PartsMissing):
+        folder.run()
+    api.always = []
+    api.records += [row(1, 3, 2), row(9, 3, 1), delete(2, 3), delete(3, 3)]
+    counts = folder.run().rows
+    live = {row[0]: row[1] for row in folder.rows("shop.sales", "id", "v", "deleted") if not row[2]}
+    assert live == {1: 2, 3: 3, 5: 1, 9: 1}
+    assert (counts.inserted, counts.deleted, counts.stale) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(("first", "error"), [([], None), ([{}], NoColumns), ([5, "x"], NoColumns)])
+def test_windows_without_columns(
+    make_folder: MakeFolder, api: Api, first: list[Any], error: type[Exception] | None
+) -> None:
+    """Before there is a table: windows without records are passed by, those with records never are."""
+    api.records = [{"id": 1, "changed": day(1)}]
+    answer = json.dumps({"data": {"items": first}}).encode()
+    api.always = [(begins(5), body(answer))]
+    folder = by_windows(make_folder, api, window={"max_windows": 1}, bad_rows="quarantine")
+    opened = folder.open()
+    if error is not None:
+        for call in (opened.run, opened.read):
+            with pytest.raises(error):
+                call("sales")
+        folder.change(columns={"id": "bigint", "changed": "string"})
+        with pytest.raises(Held):
+            folder.run()
+        counts = folder.open().approve("sales").rows
+        assert (counts.quarantined, counts.inserted) == (len(first), 1)
+        return
+    assert opened.read("sales").to_pylist() == api.records
+    result = folder.run()
+    assert (result.rows.inserted, result.notes) == (1, ())
+
+
+def test_a_row_after_its_delete_in_one_batch(make_folder: MakeFolder, api: Api) -> None:
+    """In a later window: it lives, though a row of another key is newer than both."""
+    api.records = [
+        {"id": 1, "changed": day(5), "v": 1},
+        {"id": 1, "deleted": True, "_at": day(4)},
+        {"id": 1, "changed": day(3), "v": 2},
+        {"id": 2, "changed": day(2), "v": 1},
+        {"id": 2, "deleted": True, "_at": day(1)},
+    ]
+    folder = by_windows(make_folder, api, columns={"changed": "timestamp", "deleted": "boolean"})
+    assert folder.run().batches == 1
+    live = [row[:2] for row in folder.rows("shop.sales", "id", "v", "deleted") if not row[2]]
+    assert live == [(1, 2)]
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_versions_end_with_the_window_of_their_delete(make_folder: MakeFolder, api: Api, lane: str) -> None:
+    """Also when it is read late, behind a newer version."""
+    api.records = [
+        {"id": 1, "changed": day(5), "v": 1},
+        {"id": 1, "deleted": True, "_at": day(4)},
+        {"id": 1, "changed": day(3), "v": 2},
+        {"id": 2, "changed": day(2), "v": 1},
+    ]
+    columns = {"changed": "timestamp", "deleted": "boolean"}
+    folder = by_windows(make_folder, api, columns=columns, lane=lane, mode="scd2", source={"retries": 0})
+    api.always = [(begins(4), status(500))]
+    with pytest.raises(PartsMissing):
+        folder.run()
+    api.always = []
+    for _ in range(2):
+        folder.run()
+        found = [
+            (v, str(begun)[:10], str(ended)[:10])
+            for id, v, begun, ended in folder.rows("shop.sales", "id", "v", "valid_from", "valid_to")
+            if id == 1
+        ]
+        assert found == [(1, day(5)[:10], day(4)[:10]), (2, day(3)[:10], "None")]
 
 
 def test_windows(make_folder: MakeFolder, api: Api) -> None:

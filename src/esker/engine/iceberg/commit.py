@@ -231,6 +231,16 @@ class Attempt:
             change.deleteFromRowFilter(old)
             return self._into_transaction(change, summary)
 
+    def remove_named(
+        self, column: str, names: Sequence[str], summary: Mapping[str, str]
+    ) -> tuple[SnapshotId, int]:
+        """Take out the rows with these texts of at most 16 characters. No file may hold others beside."""
+        with _swap_failed():
+            change = self._transaction.newDelete()
+            of_these = iceberg(self._jvm, "expressions.Expressions")
+            change.deleteFromRowFilter(getattr(of_these, "in")(column, text_list(self._jvm, names)))
+            return self._into_transaction(change, summary)
+
     def replace_partitions(self, staged: StagedFiles, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Put staged files in the place of what the partitions that they belong to hold."""
         with _swap_failed():

@@ -17,6 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
 from esker.contracts.check import BAD, payload
 from esker.contracts.rules import RowRules, Tally
@@ -45,7 +46,7 @@ from esker.load.unknown import UNKNOWN
 from esker.project.layout import SortField
 from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
-from esker.sources import ORIGIN
+from esker.sources import ORIGIN, UNTIL
 
 BROADCAST_ROWS = 2_000_000
 """Up to so many rows, what was found about them is sent to every executor, so that content stays put."""
@@ -62,7 +63,7 @@ class LargeBatch(Change):
     table: TableId
     given: Comparison
     frame: DataFrame
-    """Incoming rows: the table's columns, DELETED, ARRIVAL and BAD."""
+    """Incoming rows: the table's columns, DELETED, ARRIVAL and BAD, perhaps UNTIL."""
     fits_memory: bool
     """The rows are few enough to be kept in the memory of the executors."""
     checks: RowRules
@@ -214,6 +215,7 @@ class LargeBatch(Change):
         narrow = self.rows.select(
             *keys,
             order.alias("ord"),
+            *self._times(order),
             F.col(DELETED).alias("del"),
             F.col(HASH_COLUMN).alias("hash"),
             *(F.col(name).alias(f"a{index}") for index, name in enumerate(ARRIVAL)),
@@ -225,10 +227,21 @@ class LargeBatch(Change):
             *(f"k{index}" for index in range(len(keys))),
             "ord",
             "eff",
+            "told",
             "del",
             "hash",
             F.col(f"a{ARRIVAL.index(SEQUENCE)}").alias("winner"),
         )
+
+    def _times(self, order: Expression) -> tuple[Expression, Expression]:
+        """Return `until` and `bound`, as `dated_sql` wants them."""
+        kind = self.rows.select(order).schema[0].dataType
+        if UNTIL not in self.rows.columns:
+            return F.lit(0).cast("bigint").alias("until"), F.lit(None).cast(kind).alias("bound")
+        until = F.col(UNTIL)
+        bound = until if isinstance(kind, TimestampType | TimestampNTZType | DateType) else F.lit(None)
+        number = F.coalesce(F.unix_micros(until), F.lit(0))
+        return number.alias("until"), bound.cast(kind).alias("bound")
 
     def _stored(self, attempt: Attempt) -> DataFrame:
         """Return the stored versions of the batch's keys, with their places."""

@@ -34,6 +34,7 @@ class LargeEdits(LargeBatch):
             *keys,
             F.col(SEQUENCE).alias("place"),
             self._order().alias("ord"),
+            *self._times(self._order()),
             F.col(DELETED).alias("del"),
             F.col(HASH_COLUMN).alias("hash"),
             *(F.col(name).alias(alias) for name, alias in zip(ARRIVAL, _ARRIVAL, strict=True)),

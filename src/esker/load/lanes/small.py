@@ -54,6 +54,8 @@ class SmallBatch(Change):
     """Each row's place in the batch."""
     deletes: pa.Array
     """Which rows are deletes."""
+    until: pa.Array | None
+    """When each row became what it is, at the latest, where the source knows it."""
     rejected: pa.Table | None
     """Rows without a key, as the quarantine keeps them."""
     connection: duckdb.DuckDBPyConnection
@@ -169,13 +171,29 @@ class SmallBatch(Change):
         order = self.rows.column(self.rules.order_by) if self.rules.order_by else pa.nulls(count, pa.int64())
         narrow |= {
             "ord": comparable(order),
+            **self._times(order),
             "del": self.deletes,
             "hash": self._hashes,
             "place": pa.array(range(count), pa.int64()),
         }
-        incoming = pa.table(narrow)
-        found = query(self.connection, winners_sql(self.rules, "incoming", ("place",)), incoming=incoming)
-        return found.select(["place", "ord", "eff", "del", "hash"]).sort_by("place")
+        has_undated = pc.any(pc.and_(self.deletes, pc.is_null(order))).as_py() or False
+        sql = winners_sql(self.rules, "incoming", ("place",), has_undated=has_undated)
+        found = query(self.connection, sql, incoming=pa.table(narrow))
+        return found.select(["place", "ord", "eff", "told", "del", "hash"]).sort_by("place")
+
+    def _times(self, order: Any) -> dict[str, Any]:
+        """Return `until` and `bound`, as `dated_sql` wants them."""
+        kind = comparable(order).type
+        if self.until is None:
+            count = len(self.rows)
+            return {"until": pa.repeat(pa.scalar(0, pa.int64()), count), "bound": pa.nulls(count, kind)}
+        is_time = pa.types.is_timestamp(order.type) or pa.types.is_date(order.type)
+        zoneless = self.until.cast(pa.timestamp("us"))
+        bound = comparable(zoneless.cast(_zoneless(order.type), safe=False)) if is_time else None
+        return {
+            "until": zoneless.cast(pa.int64()).fill_null(0),
+            "bound": bound if bound is not None else pa.nulls(len(self.rows), kind),
+        }
 
     def _locate(self, attempt: Attempt) -> tuple[list[Found], list[FileEntry]]:
         if not len(self.winners) and not self.rules.is_complete:
@@ -434,6 +452,10 @@ def comparable(values: Any) -> Any:
         if pa.types.is_temporal(values.type) and not pa.types.is_date(values.type)
         else values
     )
+
+
+def _zoneless(kind: pa.DataType) -> pa.DataType:
+    return pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else kind
 
 
 def with_column(rows: pa.Table, name: str, values: Any) -> pa.Table:

@@ -31,11 +31,12 @@ class SmallEdits(SmallBatch):
         narrow |= {
             "place": pa.array(range(len(self.rows)), pa.int64()),
             "ord": comparable(self._orders()),
+            **self._times(self._orders()),
             "del": self.deletes,
             "hash": self._hashes,
         }
         rows = query(self.connection, numbered_sql(self.rules, "incoming"), incoming=pa.table(narrow))
-        self._incoming = rows.select(["place", "k", "ord", "del", "hash"])
+        self._incoming = rows.select(["place", "k", "ord", "until", "bound", "del", "hash"])
         return rows.filter(pc.equal(rows.column("place"), rows.column("k"))).sort_by("place")
 
     def _orders(self) -> Any:

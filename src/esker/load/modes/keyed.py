@@ -52,7 +52,8 @@ def rules_of(
     """Return how a pipeline compares rows, with columns named as the table names them.
 
     Of rows that are loaded again, from a `span` of the source or the quarantine (`is_replay`), nothing that
-    is stored is older. `moment` is when the versions of a batch began, where its rows do not tell it.
+    is stored is older, nor equally old unless the span says so. `moment` is when the versions of a batch
+    began, where its rows do not tell it.
     """
     is_part = is_replay or (span is not None and not span.is_full)
 
@@ -68,7 +69,8 @@ def rules_of(
         touches=pipeline.touch,
         only_inserts=pipeline.mode == "insert_only" or (is_part and pipeline.order_by is None),
         is_complete=not is_part and (pipeline.mode in WHOLE or span is not None),
-        stored_wins=is_part,
+        is_late=is_part,
+        stored_wins=is_part and not (span is not None and span.replaces_equal),
         swaps=pipeline.mode == "delete_insert",
         versions=_versions(pipeline, moment, named) if pipeline.mode == "scd2" else None,
     )
@@ -98,7 +100,7 @@ class Keyed:
         if self._may_be_small(batch, attempt, given.rules, most):
             found = collect(loading, batch, given, mark, attempt.schema, most.max_rows)
             if found.read <= most.max_rows:
-                parts = (found.rows, found.numbers, found.deletes, found.rejected)
+                parts = (found.rows, found.numbers, found.deletes, found.until, found.rejected)
                 small = SmallBatch if given.rules.is_unique else SmallEdits
                 return small(
                     given, *parts, loading.connection, attempt, protected=found.protected, tally=found.tally

@@ -10,11 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame
 
 from esker.engine.current_catalog import current_catalog
-from esker.engine.failures import explained, first_line
+from esker.engine.failures import SQL_MISTAKES, explained, place_of, said_of_sql
 from esker.engine.iceberg.table import load
 from esker.engine.session import Engine
 from esker.engine.statement import Parsed, RowsOf, Target, parse
@@ -34,7 +33,6 @@ from esker.sources.statement import MARK, StatementRows
 _ONE_ROW = ("upsert", "insert_only", "sync", "replace")
 """Modes with a key whose tables hold one row of each: a statement can change it."""
 _SECRET = re.compile(r"secret|password|token|credential|access.?key", re.IGNORECASE)
-_PLACE = re.compile(r"\bline (\d+),? pos (\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -205,23 +203,15 @@ def _said_by_spark(statement: Statement) -> Iterator[None]:
     """Raise what Spark says of a statement as SqlInvalid, with its place in the text."""
     try:
         yield
-    except (ParseException, AnalysisException) as error:
-        line, column = _place(error)
+    except SQL_MISTAKES as error:
+        line, column = place_of(error) or (1, 1)
         shown = statement.text.splitlines()[line - 1] if line <= statement.text.count("\n") + 1 else ""
         if line == 1:
             shown = " " * (statement.column - 1) + shown
             column += statement.column - 1
-        said = re.sub(r"\s*SQLSTATE: \w+.*", "", first_line(str(error)))
         raise SqlInvalid(
-            "the statement is not understood", statement.line + line - 1, column, shown, said
+            "the statement is not understood", statement.line + line - 1, column, shown, said_of_sql(error)
         ) from error
-
-
-def _place(error: PySparkException) -> tuple[int, int]:
-    """Return line and column, from 1, that an error of Spark's speaks of."""
-    if found := _PLACE.search(str(error)):
-        return int(found[1]), int(found[2]) + 1
-    return 1, 1
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -57,8 +57,8 @@ class WindowSettings(Declaration):
     max_attempts: int = Field(
         5,
         ge=1,
-        description="After so many runs in which a window could not be read it is no longer tried; "
-        "`esker windows` shows it, `esker backfill` repairs it.",
+        description="After so many runs in which a window could not be read and others could, it is no "
+        "longer tried; `esker windows` shows it, `esker backfill` repairs it.",
     )
     max_windows: int = Field(
         100, ge=1, description="Most windows in one batch; more windows make more batches."

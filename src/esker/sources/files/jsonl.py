@@ -37,6 +37,8 @@ class JsonLinesFormat:
 
     spark: SparkSession
     source: FilesSource
+    has_records: bool = False
+    """Each line was sent as a record: one that is no object is a bad row, and no sign of a wrong format."""
 
     def check(self, files: Sequence[FoundFile]) -> None:
         if filled(files):
@@ -60,7 +62,7 @@ class JsonLinesFormat:
         columns = columns_from_json(frame.load(locations(filled(files))).schema.jsonValue())
         for one, other in _twins(columns):
             self._refuse(one, other, files)
-        if not columns:
+        if not columns and not self.has_records:
             self._check_objects(files)
         return Sent(columns, is_text=True, is_exact=True)
 

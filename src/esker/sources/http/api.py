@@ -17,14 +17,15 @@ from esker.sources.http.ahead import side_by_side
 from esker.sources.http.auth import credentials
 from esker.sources.http.json_text import parsed, raw_at, with_fields
 from esker.sources.http.pages import Pages
+from esker.sources.source import UNTIL
 from esker.sources.spool import LineSpool
 from esker.sources.web import Client
-from esker.sources.windowed import TimedSource
+from esker.sources.windowed import TimedSource, last_moment
 from esker.sources.windows import Window
 
 _DAY = 86_400
 _NOT_FOUND = 404
-_MOMENT = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Api(TimedSource):
@@ -68,6 +69,10 @@ class Api(TimedSource):
 
     def spool(self) -> LineSpool:
         return LineSpool(self._folder)
+
+    def dated(self, rows: list[str], window: Window) -> list[str]:
+        micros = str((last_moment(window) - _EPOCH) // timedelta(microseconds=1))
+        return [with_fields(each, {UNTIL: micros}) for each in rows]
 
     def pages(self, window: Window | None) -> Iterator[list[str]]:
         """Yield the records of a window, or all that there are."""
@@ -118,8 +123,7 @@ class Api(TimedSource):
         url = f"{self._source.url}{self._filled(resource.path, record)}"
         query = self._query(resource, record)
         if window is not None and (incremental := resource.incremental) is not None:
-            start = window.since - (_MOMENT if incremental.start == "exclusive" else timedelta(0))
-            end = window.until - (_MOMENT if incremental.end == "inclusive" else timedelta(0))
+            start, end = incremental.bounds(window.since, window.until)
             query |= incremental.query(stamp(start, incremental.format), stamp(end, incremental.format))
         return Pages(self._client, resource, url, query, ahead)
 
@@ -153,7 +157,7 @@ class Api(TimedSource):
 
 def stamp(moment: datetime, format: str) -> str:
     """Return a moment as an API wants it: never later than it is."""
-    since_1970 = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    since_1970 = moment - _EPOCH
     match format:
         case "iso":
             fraction = f".{moment.microsecond:06}" if moment.microsecond else ""

@@ -216,12 +216,17 @@ class Pages:
         chosen = value_at(body, selector)
         if self.resource.single_record:
             if not isinstance(chosen, dict):
-                raise Malformed(f'The answer has no record at "{selector}": {text[:100]}')
+                raise Malformed(
+                    f'The answer has no record at "{selector}" (data_selector): {text[:100]}',
+                    _selectors(body),
+                )
             record = raw_at(text, selector)
             return Page([record] if record is not None else [], self._mark(answer, body))
         # null is how some languages write an empty list.
         if chosen is not None and not isinstance(chosen, list):
-            raise Malformed(f'The answer has no list at "{selector}" (data_selector): {text[:100]}')
+            raise Malformed(
+                f'The answer has no list at "{selector}" (data_selector): {text[:100]}', _selectors(body)
+            )
         records = list(elements(text, selector)) if chosen else []
         if len(records) != len(chosen or ()):
             raise Malformed(f'The answer has several lists at "{selector}": one name stands there twice.')
@@ -249,7 +254,8 @@ class Pages:
                     return None
                 found = value_at(body, total)
                 if not isinstance(found, str) or not found.isdecimal():
-                    raise Malformed(f'The answer has no number at "{total}" (total_path).')
+                    remedy = "Correct total_path: of the paginator, or leave it out."
+                    raise Malformed(f'The answer has no number at "{total}" (total_path).', remedy)
                 return found
         raise AssertionError
 
@@ -261,6 +267,27 @@ class Pages:
             if isinstance(found, str) and found.startswith(("http://", "https://")):
                 return found
         return None
+
+
+def _selectors(body: Any) -> str:
+    """Return what to do about a data_selector that finds nothing: what it could be in this answer."""
+    if isinstance(body, list):
+        return "The answer itself is a list: leave data_selector: out."
+    lists = [".".join(path) for path in _lists(body)]
+    if lists:
+        return f"Correct data_selector:. The answer has lists at {', '.join(lists[:5])}."
+    return "Correct data_selector:. The answer has no list; for one record, write single_record: true."
+
+
+def _lists(body: Any, depth: int = 3) -> Iterator[tuple[str, ...]]:
+    """Yield where lists stand in an answer, not too deep."""
+    if not isinstance(body, dict) or not depth:
+        return
+    for name, value in body.items():
+        if isinstance(value, list):
+            yield (name,)
+        for path in _lists(value, depth - 1):
+            yield (name, *path)
 
 
 def _link(answer: Any, key: str) -> str | None:

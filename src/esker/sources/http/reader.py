@@ -21,17 +21,30 @@ from esker.ledger.entry import Position
 from esker.ledger.loaded_files import FileVersion
 from esker.ledger.run_id import new_run_id
 from esker.project.sources import FilesSource, HttpSource
-from esker.project.types import Column
+from esker.project.types import Column, Plain
 from esker.sources.files.found import FoundFile
 from esker.sources.files.jsonl import JsonLinesFormat
 from esker.sources.http.api import Api
 from esker.sources.restart import RESTARTS, Restart
-from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
+from esker.sources.source import (
+    MALFORMED,
+    ORIGIN,
+    RECORD,
+    UNTIL,
+    Fetched,
+    Opening,
+    Reader,
+    Sent,
+    Slice,
+    Weight,
+)
 from esker.sources.span import Span
 from esker.sources.spool import LineSpool
 from esker.sources.windowed import WindowedReader
 
 _LINES = FilesSource(path="records.jsonl", format="jsonl")
+_DATED = rf'\{{"{UNTIL}": \d+(, )?'
+"""How a record begins that has UNTIL in front."""
 
 
 class HttpReader:
@@ -50,9 +63,11 @@ class HttpReader:
 class _Records:
     """Gives lines of JSON to Spark, as the files of a files source."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: Opening, *, is_dated: bool = False) -> None:
         self._reads, self._engine = opening.pipeline.source.reads, opening.engine
-        self._format = JsonLinesFormat(opening.engine.spark, _LINES)
+        self._format = JsonLinesFormat(opening.engine.spark, _LINES, has_records=True)
+        self._is_dated = is_dated
+        """UNTIL stands in front of each record."""
 
     def check(self, spools: Sequence[LineSpool]) -> None:
         with explained("cannot look into the records", self._engine.log, reads_source=True):
@@ -60,11 +75,18 @@ class _Records:
 
     def sent(self, spools: Sequence[LineSpool]) -> Sent:
         with explained("cannot look into the records", self._engine.log, reads_source=True):
-            return self._format.sent([self._file(spool) for spool in spools])
+            sent = self._format.sent([self._file(spool) for spool in spools])
+        return replace(sent, columns=tuple(column for column in sent.columns if column.name != UNTIL))
 
     def read(self, spool: LineSpool, columns: tuple[Column, ...]) -> DataFrame:
+        if self._is_dated:
+            columns = (*columns, Column(UNTIL, Plain("bigint")))
         with explained("cannot read the records", self._engine.log, reads_source=True):
-            return self._format.read([self._file(spool)], columns).withColumn(ORIGIN, F.lit(self._reads))
+            rows = self._format.read([self._file(spool)], columns).withColumn(ORIGIN, F.lit(self._reads))
+        if not self._is_dated:
+            return rows
+        as_sent = {name: F.regexp_replace(name, _DATED, "{") for name in (MALFORMED, RECORD)}
+        return rows.withColumns({**as_sent, UNTIL: F.timestamp_micros(F.col(UNTIL).cast("bigint"))})
 
     def weight(self, spool: LineSpool) -> Weight:
         return Weight(spool.rows, spool.bytes, is_text=True)
@@ -93,7 +115,7 @@ class WindowedRecords(WindowedReader):
 
     @property
     def _records(self) -> _Records:
-        return _Records(self._opening)
+        return _Records(self._opening, is_dated=True)
 
 
 class WholeReader(Reader):

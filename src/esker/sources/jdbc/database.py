@@ -90,6 +90,13 @@ class Relation:
         # A query may end with a comment.
         return f"({self._source.query}\n) AS {_ROWS}"
 
+    @property
+    def _asked_by(self) -> str | None:
+        """The column that ranges are declared to be of, as the database names it."""
+        chunks = self._source.chunks
+        wanted = self._source.cursor or (chunks.column if chunks is not None else None)
+        return self.column(wanted).name if wanted is not None else None
+
     def column(self, wanted: str) -> DatabaseColumn:
         """Return a column by its name, or raise SourceRefused."""
         for is_same in (wanted.__eq__, lambda found: found.lower() == wanted.lower()):
@@ -132,6 +139,20 @@ class Relation:
             f"ORDER BY {quoted} DESC LIMIT 1"
         )
         return found[0][0] if found else None
+
+    def kinds(self, column: DatabaseColumn) -> list[str]:
+        """Return the kinds of the lowest and the highest value of a column, where that is several."""
+        kind, quoted = self.dialect.kind_of_value(column), self.dialect.name(column)
+        if kind is None:
+            return []
+        found = [
+            self.connection.rows(
+                f"SELECT {kind} FROM {self._from} WHERE {quoted} IS NOT NULL ORDER BY {quoted} {way} LIMIT 1"
+            )
+            for way in ("ASC", "DESC")
+        ]
+        kinds = dict.fromkeys(str(value) for rows in found for [value] in rows)
+        return list(kinds) if len(kinds) > 1 else []
 
     def count(self, condition: str) -> int:
         """Return how many such rows there are."""
@@ -234,7 +255,8 @@ class Relation:
         elif conditions:
             where = f" WHERE {' OR '.join(f'({each})' for each in conditions)}"
         most = f" LIMIT {limit}" if limit is not None else ""
-        rows = f"(SELECT {self.dialect.selected(self.columns)} FROM {self._from}{where}{most}) AS {_ROWS}"
+        chosen = self.dialect.selected(self.columns, self._asked_by)
+        rows = f"(SELECT {chosen} FROM {self._from}{where}{most}) AS {_ROWS}"
         found = jdbc_frame(
             self._engine,
             self.address,

@@ -24,6 +24,7 @@ _WHOLE = {
     *("int", "integer", "tinyint", "smallint", "mediumint", "bigint"),
 }
 _TIMES = ("date", "timestamp", "timestamptz")
+_FIRST_AND_LAST = ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
 _ISO = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _SECONDS = (100_000_000, 253_402_300_799)
 """Numbers that are taken as seconds since 1970: from 1973 to 9999."""
@@ -55,6 +56,9 @@ class Dialect:
     default_schema: str = "SELECT current_schema()"
     clock: str = "SELECT extract(epoch FROM now())"
     """A query for the time by the database's clock, in seconds since 1970."""
+    remedy_for_timeless: str = (
+        "Leave out rows with infinity or -infinity, or give them a time, with query: in the place of table:."
+    )
 
     def name(self, column: DatabaseColumn) -> str:
         """Return a column's name in quotes. Dots are a part of it."""
@@ -88,9 +92,9 @@ class Dialect:
         """Tell whether a column knows days only. A day is read when it is over."""
         return column.type == "date"
 
-    def seconds(self, column: DatabaseColumn) -> str:
-        """Return a time as seconds since 1970."""
-        return f"extract(epoch FROM {self.name(column)})"
+    def earliest(self, column: DatabaseColumn) -> str:
+        """Return the lowest time as seconds since 1970, written so that an index helps where there is one."""
+        return f"extract(epoch FROM min({self.name(column)}))"
 
     def between(self, column: DatabaseColumn, since: datetime, until: datetime) -> str:
         """Return the condition of a window, written so that an index helps where there is one."""
@@ -99,16 +103,36 @@ class Dialect:
         return f"{quoted} >= {start} AND {quoted} < {end}"
 
     def timeless(self, column: DatabaseColumn) -> str | None:
-        """Return the condition of values that are no times; None where the type lets none in."""
+        """Return the condition of values that lie in no window; None where the type lets none in."""
+        return f"{self.name(column)} IN ('infinity', '-infinity')"
+
+    def kind_of_value(self, column: DatabaseColumn) -> str | None:
+        """Return what kind a value is of; None where a column's type lets in one kind only."""
         return None
 
     def _moment(self, moment: datetime, column: DatabaseColumn) -> str:
         # For a column without a zone PostgreSQL leaves out what stands after the time.
         return f"'{moment:%Y-%m-%d}'" if self.is_date(column) else f"'{moment:%Y-%m-%d %H:%M:%S}+00'"
 
-    def selected(self, columns: tuple[DatabaseColumn, ...]) -> str:
-        """Return what stands between SELECT and FROM."""
-        return "*"
+    def selected(self, columns: tuple[DatabaseColumn, ...], asked_by: str | None) -> str:
+        """Return what stands between SELECT and FROM. The column that ranges are of stays as it is: its index
+        would not help any more."""
+        if all(column.type != "timestamp" or column.name == asked_by for column in columns):
+            return "*"
+        return ", ".join(
+            self._finite(column)
+            if column.type == "timestamp" and column.name != asked_by
+            else self.name(column)
+            for column in columns
+        )
+
+    def _finite(self, column: DatabaseColumn) -> str:
+        """Return times as Spark reads infinity in all types but this one, of which it reads no row."""
+        quoted, (first, last) = self.name(column), _FIRST_AND_LAST
+        return (
+            f"CASE {quoted} WHEN 'infinity' THEN timestamp '{last}' WHEN '-infinity' "
+            f"THEN timestamp '{first}' ELSE {quoted} END AS {quoted}"
+        )
 
     def schema(self, columns: tuple[DatabaseColumn, ...]) -> str | None:
         """Return the types that Spark is to use, where the driver's are wrong."""
@@ -135,6 +159,10 @@ class SqliteDialect(Dialect):
     )
     default_schema: str = "SELECT 'main'"
     clock: str = "SELECT (julianday('now') - 2440587.5) * 86400"
+    remedy_for_timeless: str = (
+        "Times are texts such as 2026-11-01 12:00:00 or seconds since 1970. Make others into such, "
+        "with query:."
+    )
 
     def literal(self, value: str, column: DatabaseColumn) -> str:
         # What is compared with a column gets its affinity; an expression of a query has none.
@@ -157,7 +185,10 @@ class SqliteDialect(Dialect):
     def is_date(self, column: DatabaseColumn) -> bool:
         return False
 
-    def seconds(self, column: DatabaseColumn) -> str:
+    def earliest(self, column: DatabaseColumn) -> str:
+        return f"min({self._seconds(column)})"
+
+    def _seconds(self, column: DatabaseColumn) -> str:
         # Texts as SQLite's own functions read them; a day without a time counts as its end, so that it is
         # read when it is over. Numbers are seconds since 1970, unless that would be before 1973: they are ids
         # then, or days.
@@ -171,12 +202,17 @@ class SqliteDialect(Dialect):
 
     def between(self, column: DatabaseColumn, since: datetime, until: datetime) -> str:
         start, end = (int(moment.timestamp()) for moment in (since, until))
-        return f"{self.seconds(column)} >= {start} AND {self.seconds(column)} < {end}"
+        return f"{self._seconds(column)} >= {start} AND {self._seconds(column)} < {end}"
 
     def timeless(self, column: DatabaseColumn) -> str:
-        return f"{self.name(column)} IS NOT NULL AND {self.seconds(column)} IS NULL"
+        return f"{self.name(column)} IS NOT NULL AND {self._seconds(column)} IS NULL"
 
-    def selected(self, columns: tuple[DatabaseColumn, ...]) -> str:
+    def kind_of_value(self, column: DatabaseColumn) -> str:
+        # In its order all numbers come before all texts, and these before all bytes.
+        kind = f"typeof({self.name(column)})"
+        return f"CASE {kind} WHEN 'text' THEN 'texts' WHEN 'blob' THEN 'bytes' ELSE 'numbers' END"
+
+    def selected(self, columns: tuple[DatabaseColumn, ...], asked_by: str | None) -> str:
         return ", ".join(
             self.name(c) if _is_binary(c) else f"{_text(self.name(c), _digits(c))} AS {self.name(c)}"
             for c in columns
@@ -223,9 +259,16 @@ class MariaDbDialect(Dialect):
     def is_time(self, column: DatabaseColumn) -> bool:
         return column.type.startswith((*_TIMES, "datetime"))
 
-    def seconds(self, column: DatabaseColumn) -> str:
+    def earliest(self, column: DatabaseColumn) -> str:
         # unix_timestamp() knows no time before 1970, and in some releases none after 2038.
-        return f"timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', {self.name(column)}) / 1000000"
+        lowest = f"min({self.name(column)})"
+        return f"timestampdiff(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', {lowest}) / 1000000"
+
+    def timeless(self, column: DatabaseColumn) -> str | None:
+        return None
+
+    def selected(self, columns: tuple[DatabaseColumn, ...], asked_by: str | None) -> str:
+        return "*"
 
     def _moment(self, moment: datetime, column: DatabaseColumn) -> str:
         # Sessions run in UTC.

@@ -36,6 +36,8 @@ from esker.sources.windowed import WindowedReader
 
 _PEEKED = 100
 _ENDLESS = ("infinity", "nan", "inf")
+_LOWEST = "-infinity"
+"""Nothing lies before it."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,14 @@ class JdbcReader(Reader):
                 f'Its highest value is "{top}": nothing would ever lie beyond it.',
                 "Leave such rows out with query:, or choose another column.",
             )
+        if kinds := relation.kinds(column):
+            raise unsuitable(
+                source,
+                column.name,
+                f"It holds {' and '.join(kinds)}, and {kinds[0]} never lie beyond {kinds[-1]}: what comes "
+                "later would never be read.",
+                f"Make all values {kinds[0]}, in the database or with query:.",
+            )
         above = self._first(column, last)
         is_closed = source.is_closed(self._opening.pipeline.mode) or source.lag is not None
         bounds = Bounds(above, top, is_closed and above is not None, with_nulls)
@@ -213,7 +223,7 @@ class JdbcReader(Reader):
 
     def _first(self, column: DatabaseColumn, last: str | None) -> str | None:
         lag = self._source.lag
-        if last is None or lag is None:
+        if last is None or lag is None or last == _LOWEST:
             return last
         try:
             return earlier(last, lag)

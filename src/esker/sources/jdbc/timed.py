@@ -22,13 +22,13 @@ from esker.engine.compat import arrow_schema
 from esker.engine.failures import explained
 from esker.engine.jdbc import DatabaseColumn
 from esker.engine.session import Engine
-from esker.errors import NullCursor
+from esker.errors import CursorUnsuitable, NullCursor
 from esker.project.sources import JdbcSource
 from esker.project.types import Column
 from esker.sources.jdbc.database import Relation, unsuitable
 from esker.sources.jdbc.dialect import SqliteDialect
 from esker.sources.source import Sent, Slice
-from esker.sources.windowed import TimedSource, WindowedReader
+from esker.sources.windowed import UNTIL_FIELD, TimedSource, WindowedReader
 from esker.sources.windows import Window
 
 _DAY = 86_400
@@ -43,6 +43,7 @@ class TimedTable(TimedSource):
         assert source.cursor is not None
         self._engine, self._source, self._cursor = engine, source, source.cursor
         self._relation = Relation(engine, source, is_moving=True)
+        self._earliest: datetime | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -69,19 +70,15 @@ class TimedTable(TimedSource):
         return self._relation.now()
 
     def earliest(self) -> datetime | None:
-        column = self._column
-        seconds = self._relation.number(f"min({self._relation.dialect.seconds(column)})")
-        if seconds is None:
-            return None
-        if math.isinf(seconds):
-            raise unsuitable(
-                self._source,
-                column.name,
-                "Its lowest value is -infinity: no window begins there.",
-                "Say where to begin, with window: {start: …}.",
-            )
-        found = math.floor(seconds)
-        return datetime.fromtimestamp(found // self.granule * self.granule, UTC)
+        """Return the lowest time. It is asked for once: without an index, that looks at all rows."""
+        if self._earliest is None:
+            seconds = self._relation.number(self._relation.dialect.earliest(self._column))
+            if seconds is not None and math.isinf(seconds):
+                raise self._timeless("Its lowest value is -infinity.")
+            if seconds is not None:
+                found = math.floor(seconds) // self.granule * self.granule
+                self._earliest = datetime.fromtimestamp(found, UTC)
+        return self._earliest
 
     def check(self) -> None:
         """Look at the columns anew, and at what would lie in no window."""
@@ -96,12 +93,8 @@ class TimedTable(TimedSource):
             )
         timeless = dialect.timeless(column)
         if timeless is not None and (count := self._relation.count(timeless)):
-            raise unsuitable(
-                self._source,
-                column.name,
-                f"Values that are no times would lie in no window. Rows that have one: {count}.",
-                "Times are texts such as 2026-11-01 12:00:00 or seconds since 1970. Make others into such, "
-                "with query:.",
+            raise self._timeless(
+                f"Values that are no moments would lie in no window. Rows that have one: {count}."
             )
         if self._source.nulls == "error" and (nulls := self._relation.nulls(column)):
             raise NullCursor(self._source.reads, column.name, nulls)
@@ -127,6 +120,18 @@ class TimedTable(TimedSource):
                 with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as written:
                     for batch in written.iter_batches(_BATCH):
                         yield pa.Table.from_batches([batch]).cast(self.schema)
+
+    def dated(self, rows: pa.Table, window: Window) -> pa.Table:
+        """Return rows with the moment that the cursor tells, where it is one to the second or finer."""
+        column = next((each for each in rows.column_names if each.lower() == self._cursor.lower()), "")
+        if not column or not pa.types.is_timestamp(rows.schema.field(column).type):
+            return super().dated(rows, window)
+        moments = rows.column(column).cast(pa.timestamp("us")).cast(UNTIL_FIELD.type)
+        return rows.append_column(UNTIL_FIELD, moments)
+
+    def _timeless(self, why: str) -> CursorUnsuitable:
+        remedy = self._relation.dialect.remedy_for_timeless
+        return CursorUnsuitable(self._source.reads, self._column.name, why, remedy)
 
     def _inside(self, window: Window) -> str:
         return self._relation.dialect.between(self._column, window.since, window.until)

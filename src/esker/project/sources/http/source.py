@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -18,6 +18,19 @@ from esker.project.sources.windows import WindowSettings
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 """A field of a parent's record, in a path or a query: `{id}`, `{owner.id}`."""
+
+
+_RESOLUTIONS = {
+    "1s": timedelta(seconds=1),
+    "1ms": timedelta(milliseconds=1),
+    "1us": timedelta(microseconds=1),
+}
+
+
+def _told(format: str) -> timedelta:
+    """Return the least difference that a format can tell."""
+    is_finest = format == "iso" or "%f" in format
+    return _RESOLUTIONS["1us" if is_finest else "1ms" if format == "unix_ms" else "1s"]
 
 
 class Incremental(Declaration):
@@ -40,6 +53,12 @@ class Incremental(Declaration):
         min_length=1,
         description="`iso` (2026-11-01T12:00:00Z), `date` (windows are whole days then), `unix` (seconds), "
         "`unix_ms`, or a pattern such as `%Y-%m-%d %H:%M:%S`. All are UTC.",
+    )
+    resolution: Literal["1s", "1ms", "1us"] | None = Field(
+        None,
+        description="The least by which two times of the API differ. With `end: inclusive`, a window is "
+        "asked for up to this much before its end. By default 1us, if `format` can tell that; else an "
+        "inclusive end is the window's own, and what is exactly there is read twice.",
     )
 
     @field_validator("format")
@@ -69,6 +88,23 @@ class Incremental(Declaration):
             if getattr(self, name) is None:
                 raise ValueError(f"{name}: is missing; an API that takes one parameter has range_param:")
         return self
+
+    @property
+    def is_exact(self) -> bool:
+        """No record lies in two windows, and none between two."""
+        is_half_open = self.start == "inclusive" and self.end == "exclusive"
+        return is_half_open or self.format == "date" or _told(self.format) <= self._least
+
+    def bounds(self, since: datetime, until: datetime) -> tuple[datetime, datetime]:
+        """Return what a half-open window is for the API."""
+        start = since - self._least if self.start == "exclusive" else since
+        # An end that is told too early would leave out the last records of a window.
+        end = until - self._least if self.end == "inclusive" and self.is_exact else until
+        return start, end
+
+    @property
+    def _least(self) -> timedelta:
+        return _RESOLUTIONS[self.resolution or "1us"]
 
     def query(self, start: str, end: str) -> dict[str, str]:
         """Return the parameters of a window."""
@@ -153,6 +189,17 @@ class HttpSource(Resource, SourceDeclaration):
     @property
     def fingerprint(self) -> str:
         return f"http {self.reads}{f' of {self.parent.path}' if self.parent else ''}"
+
+    def check_mode(self, mode: str) -> None:
+        for place, resource in (((), self), (("parent",), self.parent)):
+            incremental = resource.incremental if resource is not None else None
+            if mode == "append" and incremental is not None and not incremental.is_exact:
+                end = "end" if incremental.end == "inclusive" else "start"
+                raise MistakeAt(
+                    ("source", *place, "incremental", end),
+                    f"records at the very {end} of a window would be added twice; say how finely the API's "
+                    "times differ (resolution: 1s), or use a mode with a key",
+                )
 
     @field_validator("url")
     @classmethod
