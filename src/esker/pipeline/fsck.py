@@ -182,7 +182,8 @@ def _plan(engine: Engine, group: Group, each: Examined) -> Repair | None:
 def _restore(engine: Engine, group: Group, damaged: Examined) -> Restore:
     found = plan_restore(engine, damaged)
     if damaged is group.table:
-        return behind_log(engine, found, group.by_name) if group.pipelines else found
+        log = _log(engine, group)
+        return behind_log(engine, found, group.by_name, log) if group.pipelines else found
     if damaged.table == log_of(engine.project, group.table.table) and group.table.document is not None:
         return with_gap(found, group.table)
     return found
@@ -191,5 +192,11 @@ def _restore(engine: Engine, group: Group, damaged: Examined) -> Restore:
 def _renumber(engine: Engine, group: Group) -> Renumber:
     own = group.table
     logged = Bookkeeping(engine, own.table, own.properties, group.by_name).logged()
-    log = SideTable.registered(own.properties, LOG, own.table.catalog)
-    return Renumber(own.table, group.pipelines[0], max(logged.values()), log)
+    return Renumber(own.table, group.pipelines[0], max(logged.values()), _log(engine, group))
+
+
+def _log(engine: Engine, group: Group) -> SideTable | None:
+    """Return the table's change log, if it can be read."""
+    log = log_of(engine.project, group.table.table)
+    document = group.by_name[log.name].document if log.name in group.by_name else None
+    return SideTable(log, document["table-uuid"], document["location"], LOG) if document else None

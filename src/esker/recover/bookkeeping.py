@@ -10,7 +10,7 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import EskerError, LedgerUnreadable, LogAhead, LogGap, SideTableForeign, TableRewound
-from esker.ledger.entry import Head, pipelines_in, read_entry, read_head
+from esker.ledger.entry import pipelines_in, read_entry, read_head
 from esker.ledger.logged import logged_in
 from esker.ledger.outbox import OutboxEntry, read_outbox
 from esker.ledger.side_table import LOG, SIDES, SideTable
@@ -44,20 +44,21 @@ class Bookkeeping:
             yield _told(
                 "ledger", TableRewound(str(self.table), head.snapshot, attempt.current), head.snapshot
             )
+        published = head.changeset if head is not None else 0
+        for name, last in self.logged().items():
+            if last > published:
+                yield _log_ahead(LogAhead(name, last, str(self.table), published))
         for name in SIDES:
             side = SideTable.registered(self.properties, name, self.table.catalog)
             if side is not None:
-                yield from self._side(side, head)
+                yield from self._side(side)
 
     def logged(self) -> dict[str, int]:
-        """Return how far the side tables are that can be read, by the property that names each."""
-        found = {}
-        for name in SIDES:
-            side = SideTable.registered(self.properties, name, self.table.catalog)
-            examined = self.beside.get(side.id.name) if side is not None else None
-            if side is not None and examined is not None and examined.document is not None:
-                found[name] = logged_in(examined.properties)
-        return found
+        """Return how far the side tables are that can be read, by their names.
+
+        Also those that the table does not name: it may have gone back to a time before it knew them.
+        """
+        return {name: far for name, each in self.beside.items() if (far := logged_in(each.properties))}
 
     def _unreadable(self) -> Iterator[Finding]:
         own, catalog = self.properties, self.table.catalog
@@ -70,7 +71,7 @@ class Bookkeeping:
             except LedgerUnreadable as error:
                 yield Finding("ledger", error.message, error.reason, _BY_HAND)
 
-    def _side(self, side: SideTable, head: Head | None) -> Iterator[Finding]:
+    def _side(self, side: SideTable) -> Iterator[Finding]:
         examined = self.beside.get(side.id.name)
         if examined is None or examined.pointer is None:
             error = SideTableForeign(str(side.id))
@@ -84,9 +85,6 @@ class Bookkeeping:
             yield _told("log", SideTableForeign(str(side.id)))
             return
         have = logged_in(examined.properties)
-        if have > (head.changeset if head is not None else 0):
-            yield _log_ahead(LogAhead(str(side.id), have, str(self.table), head.changeset if head else 0))
-            return
         waiting = [entry for entry in read_outbox(self.properties) if side.property in entry.owed]
         waiting = [entry for entry in waiting if entry.changeset > have]
         if waiting and side.property == LOG and waiting[0].after != have:

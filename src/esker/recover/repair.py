@@ -22,7 +22,7 @@ from esker.errors import RepairOutdated
 from esker.ledger.entry import head_property, read_head
 from esker.ledger.logged import forget, logged_in, skipped
 from esker.ledger.outbox import read_outbox
-from esker.ledger.side_table import LOG, as_text
+from esker.ledger.side_table import LOG, SideTable, as_text
 from esker.recover.bookkeeping import Bookkeeping
 from esker.recover.finding import Examined
 from esker.recover.previous import Previous, previous_good
@@ -124,7 +124,9 @@ def plan_restore(engine: Engine, examined: Examined) -> Restore:
     return Restore(examined.table, pointer, previous, lost)
 
 
-def behind_log(engine: Engine, restore: Restore, beside: Mapping[str, Examined]) -> Restore:
+def behind_log(
+    engine: Engine, restore: Restore, beside: Mapping[str, Examined], log: SideTable | None
+) -> Restore:
     """Return the repair of a table with its head behind all that the tables beside it hold."""
     own: dict[str, str] = restore.previous.document.get("properties", {})
     logged = Bookkeeping(engine, restore.table, own, beside).logged()
@@ -133,11 +135,14 @@ def behind_log(engine: Engine, restore: Restore, beside: Mapping[str, Examined])
     if last <= published:
         return replace(restore, notes=(*restore.notes, _AGAIN))
     notes = (*restore.notes, _AGAIN)
-    if LOG in logged and logged[LOG] > published:
+    if log is not None and logged.get(log.id.name, 0) > published:
         notes += (_GAP,)
     found = replace(restore, changesets=(published + 1, last), notes=notes)
-    # Without a head there is no snapshot that one could name: numbers go on with a commit afterwards.
-    return replace(found, properties=head_property(replace(head, changeset=last + 1))) if head else found
+    if head is None:
+        return found  # there is no snapshot that it could name: numbers go on with a commit afterwards
+    properties = head_property(replace(head, changeset=last + 1))
+    # The table may have gone back to a time before it knew its log.
+    return replace(found, properties=properties | (log.registration() if log is not None else {}))
 
 
 def with_gap(restore: Restore, table: Examined) -> Restore:
