@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from esker.errors import Interrupted
 from esker.events import Step
 from esker.recover.finding import Finding
 from tests.command import CHILD_SPARK, esker
@@ -153,7 +154,7 @@ def test_staged_changes_that_are_gone(make: Make) -> None:
         raise KeyboardInterrupt
 
     works.load([{"id": 1, "at": 1, "name": "flint"}])
-    with pytest.raises(BaseException, match=""):
+    with pytest.raises(Interrupted):
         works.load([{"id": 1, "at": 2, "name": "agate"}], at(Step.BEFORE_LOG, die))
     [entry] = [entry for entry in works.outbox() if entry["n"] == 2]
     [staged] = Path(
