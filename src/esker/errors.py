@@ -696,7 +696,8 @@ class LoadedFilesDamaged(LedgerError):
             f'table "{table}" does not know batch {batch}',
             reason="The ledger says that this batch was published, but its files are not recorded: "
             "rows were removed, or the table was replaced. Which files were loaded is unknown.",
-            remedy=f'Bring "{table}" back to the snapshot that holds the batch.',
+            remedy=f"If it was repaired, finish that: esker fsck {table} --repair\n"
+            f'Else bring "{table}" back to the snapshot that holds the batch.',
         )
 
 
@@ -1584,7 +1585,8 @@ class LogAhead(LedgerError):
             f'change log "{log}" holds changeset {logged}, and table "{table}" is at {head}',
             reason="The table, or the catalog that holds it, was restored from an older copy. Numbers that "
             "consumers have seen would be given to other changes.",
-            remedy="Restore the change log to the same point in time; consumers must read the table anew.",
+            remedy="Restore the change log to the same point in time, or number on behind it, with a gap: "
+            f"esker fsck {table} --repair\nConsumers must read the table anew.",
         )
 
 

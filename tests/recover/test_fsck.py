@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from esker.errors import Interrupted
+from esker.errors import Interrupted, LedgerUnreadable
 from esker.events import Step
 from esker.recover.finding import Finding
 from tests.command import CHILD_SPARK, esker
@@ -76,22 +76,24 @@ DAMAGE: dict[str, Callable[[Works], Path]] = {
 }
 
 
-@pytest.mark.parametrize("check", DAMAGE)
-def test_files_that_are_gone_or_altered(check: str, make: Make) -> None:
+def test_files_that_are_gone_or_altered(make: Make) -> None:
     """Each is found by name, with the snapshot that added it; put back, the table is whole."""
     works = make(order_by="at", deletes="hard")
     load(works)
-    file = DAMAGE[check](works)
-    content = file.read_bytes()
-    for alter in (file.unlink, lambda: file.write_bytes(content[:-7])):
-        alter()
-        found = only([each for each in findings(works.project.fsck()) if each.is_damage])
-        assert found.check == check
-        assert found.file is not None
-        assert found.file.endswith(file.name)
-        assert found.snapshot in works.snapshots()
-        assert next(works.project.plan_repairs(works.project.fsck()), None) is None, "no file can be made up"
-        file.write_bytes(content)
+    snapshots = works.snapshots()
+    for check, find in DAMAGE.items():
+        file = find(works)
+        content = file.read_bytes()
+        for left in (None, content[:-7]):
+            file.unlink() if left is None else file.write_bytes(left)
+            looked_at = works.project.fsck()
+            found = only([each for each in findings(looked_at) if each.is_damage])
+            assert found.check == check
+            assert found.file is not None
+            assert found.file.endswith(file.name)
+            assert found.snapshot in snapshots
+            assert next(works.project.plan_repairs(looked_at), None) is None, "no file can be made up"
+            file.write_bytes(content)
     assert findings(works.project.fsck()) == []
 
 
@@ -123,16 +125,21 @@ def test_an_older_snapshot_that_cannot_be_read(make: Make) -> None:
     assert (found.check, found.is_damage, found.snapshot) == ("manifest_list", False, works.snapshots()[0])
 
 
-@pytest.mark.parametrize("name", ["esker.head", "esker.ledger.works", "esker.outbox", "esker.log"])
-def test_a_property_that_was_edited(name: str, make: Make) -> None:
-    """It is named, with where its value can be found."""
+def test_a_property_that_was_edited(make: Make) -> None:
+    """It is named, with where its value can be found; a run stops with a clear error."""
     works = make(order_by="at")
     load(works)
-    works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('{name}' = '{{\"n\": ')")
-    found = only(findings(works.project.fsck()))
-    assert found.check == "ledger"
-    assert name in found.what
-    assert "earlier metadata file" in found.remedy
+    stored = works.properties()
+    for name in ("esker.head", "esker.ledger.works", "esker.outbox", "esker.log"):
+        works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('{name}' = '{{\"n\": ')")
+        found = only(findings(works.project.fsck()))
+        assert found.check == "ledger"
+        assert name in found.what
+        assert "earlier metadata file" in found.remedy
+        with pytest.raises(LedgerUnreadable, match=re.escape(name)):
+            works.load([{"id": 1, "at": 9, "name": "opal"}])
+        works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('{name}' = '{stored[name]}')")
+    assert findings(works.project.fsck()) == []
 
 
 def test_tables_that_do_not_fit_together(make: Make) -> None:
@@ -157,9 +164,7 @@ def test_staged_changes_that_are_gone(make: Make) -> None:
     with pytest.raises(Interrupted):
         works.load([{"id": 1, "at": 2, "name": "agate"}], at(Step.BEFORE_LOG, die))
     [entry] = [entry for entry in works.outbox() if entry["n"] == 2]
-    [staged] = Path(
-        works.project.table("shop.works__changes").inputFiles()[0].removeprefix("file:")
-    ).parent.glob(entry["f"][0][0])
+    [staged] = works.folder.path.rglob(entry["f"][0][0])
     staged.unlink()
     found = only(findings(works.project.fsck()))
     assert (found.check, found.is_damage) == ("outbox", False)
@@ -193,8 +198,6 @@ def test_the_command(folder: Folder) -> None:
     assert "cut off" in done.stdout
     assert "the next run loads again" in done.stdout
     assert broken.is_file()
-    assert esker(folder.path, "run").status == 0
+    folder.run()
     assert folder.rows() == [(1,), (2,)]
-    clean = esker(folder.path, "fsck", "--json")
-    assert clean.status == 0
-    assert {table["status"] for table in json.loads(clean.stdout)["tables"]} == {"clean"}
+    assert {table["status"] for table in folder.open().fsck().as_json()["tables"]} == {"clean"}

@@ -9,8 +9,9 @@ import pytest
 
 from esker.engine.iceberg.pointers import NextFile
 from esker.engine.iceberg.table_files import TableFiles
-from esker.errors import LogAhead, MetadataDamaged, NothingToRestore, RepairOutdated
+from esker.errors import LoadedFilesDamaged, LogAhead, MetadataDamaged, NothingToRestore, RepairOutdated
 from esker.pipeline.fsck import Renumber
+from esker.recover.records import Reappend
 from esker.recover.repair import Restore
 from tests.folder import Folder
 from tests.load.works import CHANGES, Make, Works
@@ -200,3 +201,24 @@ def test_a_change_log_with_a_broken_metadata_file(lost: int, make: Make) -> None
     gaps = json.loads(works.properties(CHANGES).get("esker.gaps", "[]"))
     assert gaps == ([] if lost == 1 else [[2, 2]])
     assert findings(works.project.fsck()) == []
+
+
+def test_the_table_of_loaded_files(loaded: Folder) -> None:
+    """Its rows are taken in again, by a second repair if the first is killed: no file is loaded twice."""
+    broken = pointer(loaded, "sales__files")
+    for file in (broken, *previous(broken)[:1]):
+        truncate(file)
+    project = loaded.open()
+    found = project.fsck()
+    [plan] = project.plan_repairs(found)
+    project.repair(found, plan)
+    with pytest.raises(LoadedFilesDamaged, match="sales__files"):
+        loaded.run()
+    assert checks(loaded.open()) == ["records"]
+    [done] = repair(loaded.open())
+    assert isinstance(done, Reappend)
+    assert len(done.files) == 2
+    loaded.write_csv("landing/4.csv", ["id"], [(4,)])
+    assert loaded.run().rows.inserted == 1
+    assert loaded.rows() == [(1,), (2,), (3,), (4,)]
+    assert findings(loaded.open().fsck()) == []

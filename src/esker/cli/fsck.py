@@ -110,9 +110,8 @@ def _headline(table: Examined) -> str:
     if table.document is None:
         return f"{table.table}: damaged"
     checked = table.checked
-    looked_at = (
-        f"{checked.snapshots} snapshots, {checked.manifests} manifests, {checked.data_files} data files, "
-        f"{checked.delete_files} delete files"
+    looked_at = ", ".join(
+        _count(number, name[:-1].replace("_", " ")) for name, number in vars(checked).items()
     )
     return f"{table.table}: {'damaged' if table.is_damaged else 'clean'} ({looked_at})"
 

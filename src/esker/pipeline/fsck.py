@@ -15,10 +15,11 @@ from esker.ledger.run_id import new_run_id
 from esker.ledger.side_table import LOG, SideTable
 from esker.ledger.state import State
 from esker.load.adoption import TakeOver, take_over
-from esker.pipeline.tables import log_of, table_of, tables_beside
+from esker.pipeline.tables import RECORD_TABLES, log_of, table_of, tables_beside
 from esker.recover.bookkeeping import LOG_AHEAD, Bookkeeping
 from esker.recover.finding import Examined
 from esker.recover.fsck import COPY, METADATA, examine, with_bookkeeping
+from esker.recover.records import RECORDS, Reappend, pending, with_pending, with_records
 from esker.recover.repair import Restore, Rewrite, behind_log, plan_restore, with_gap
 
 
@@ -64,7 +65,7 @@ class Renumber:
         take_over(engine, TakeOver(self.table, self.pipeline, source, new_run_id(), self.logged, self.log))
 
 
-Repair = Restore | Rewrite | Renumber
+Repair = Restore | Rewrite | Renumber | Reappend
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,9 @@ def _looked_at(engine: Engine, table: TableId, pipelines: tuple[str, ...], *, de
     own = examine(engine, table, deep=deep)
     if not pipelines:
         return Group(own)
-    beside = tuple(examine(engine, each, deep=deep) for each in tables_beside(engine.project, table))
+    beside = tuple(
+        with_pending(examine(engine, each, deep=deep)) for each in tables_beside(engine.project, table)
+    )
     group = Group(own, beside, pipelines)
     return Group(with_bookkeeping(engine, own, group.by_name), beside, pipelines)
 
@@ -174,6 +177,8 @@ def _plan(engine: Engine, group: Group, each: Examined) -> Repair | None:
         return _restore(engine, group, each)
     if COPY in checks and each.pointer is not None:
         return Rewrite(each.table, each.pointer)
+    if RECORDS in checks:
+        return pending(each)
     if LOG_AHEAD in checks and group.pipelines:
         return _renumber(engine, group)
     return None
@@ -186,7 +191,7 @@ def _restore(engine: Engine, group: Group, damaged: Examined) -> Restore:
         return behind_log(engine, found, group.by_name, log) if group.pipelines else found
     if damaged.table == log_of(engine.project, group.table.table) and group.table.document is not None:
         return with_gap(found, group.table)
-    return found
+    return with_records(found) if damaged.table.name.endswith(RECORD_TABLES) else found
 
 
 def _renumber(engine: Engine, group: Group) -> Renumber:

@@ -6,6 +6,9 @@ from esker.engine.iceberg.table import TableId
 from esker.project import Pipeline, Project
 from esker.project.pipelines import SIDE_TABLES
 
+RECORD_TABLES = ("__files", "__positions")
+"""How system tables end whose rows count only when a ledger names them."""
+
 
 def table_of(project: Project, pipeline: Pipeline) -> TableId:
     """Return the table that a pipeline loads into."""

@@ -219,6 +219,8 @@ class LostSnapshot:
     id: SnapshotId
     sequence: int
     added_rows: int
+    manifests: tuple[ManifestFile, ...] = field(default=(), repr=False)
+    """Those that it added."""
 
     def as_json(self) -> dict[str, Any]:
         return {"snapshot_id": self.id, "sequence": self.sequence, "added_rows": self.added_rows}
@@ -241,8 +243,24 @@ def lost_snapshots(files: TableFiles, folder: str, document: Mapping[str, Any]) 
             continue
         sequence = int(found.facts.get("sequence-number", "0"))
         if sequence > last or not last:
-            rows = sum(each.added_rows for each in found.manifests if str(each.added_by) == parts[1])
-            yield LostSnapshot(int(parts[1]), sequence, rows)
+            own = tuple(each for each in found.manifests if str(each.added_by) == parts[1])
+            yield LostSnapshot(int(parts[1]), sequence, sum(each.added_rows for each in own), own)
+
+
+def added_files(files: TableFiles, lost: LostSnapshot) -> Iterator[tuple[str, int]]:
+    """Yield the data files that a lost snapshot added and that are still there, with their sizes."""
+    for manifest in lost.manifests:
+        try:
+            entries = read_manifest(files, manifest)
+        except ManifestBroken:
+            continue
+        for entry in entries:
+            if (
+                entry.content == 0
+                and entry.snapshot in (None, lost.id)
+                and files.size(entry.path) == entry.size
+            ):
+                yield entry.path, entry.size
 
 
 def _manifests(files: TableFiles, snapshot: Mapping[str, Any]) -> tuple[ManifestFile, ...]:
