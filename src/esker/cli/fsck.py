@@ -46,7 +46,7 @@ def fsck(
         _print(found)
     done: list[dict[str, Any]] = []
     if repair:
-        found = _repair(opened, found, tables or [], done, yes=yes, as_json=as_json)
+        found = _repair(opened, found, tables or [], done, deep=deep, yes=yes, as_json=as_json)
     if as_json:
         print_json(found.as_json() | {"repairs": done})
     raise typer.Exit(0 if found.is_clean else 1)
@@ -58,6 +58,7 @@ def _repair(
     tables: list[str],
     done: list[dict[str, Any]],
     *,
+    deep: bool,
     yes: bool,
     as_json: bool,
 ) -> Fsck:
@@ -70,20 +71,23 @@ def _repair(
             break
         if not as_json:
             _print_plan(plan)
-        if not yes and not (
-            not as_json and sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Do it?")
-        ):
+        if not yes and not (not as_json and _agreed()):
             done.append(plan.as_json() | {"applied": False})
             if not as_json:
                 say("nothing was changed; --yes does it without asking")
             break
         opened.repair(found, plan)
         done.append(plan.as_json() | {"applied": True})
-        found = opened.fsck(tables)
+        found = opened.fsck(tables, deep=deep)
         if not as_json:
             say("done")
             _print(found)
     return found
+
+
+def _agreed() -> bool:
+    """Ask whoever sits before it; where nobody does, the answer is no."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Do it?")
 
 
 def _print(found: Fsck) -> None:
