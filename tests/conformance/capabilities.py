@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from esker.errors import Fenced
+from esker.engine.iceberg.pointers import pointers_of
+from esker.errors import Fenced, MetadataDamaged, RepairOutdated
 from esker.events import Event, Reached, Step
+from esker.recover.repair import Rewrite
 from tests.conformance.lakes import Lake
 from tests.folder import Folder
 from tests.load.works import LANES, QUARANTINE, WORKS, Works, at
@@ -242,6 +244,35 @@ def version_3(lake: Lake, path: Path) -> None:
     assert [row.file_format for row in kinds] == ["PUFFIN"]
 
 
+def fsck(lake: Lake, path: Path) -> None:
+    """A metadata file that is cut off is found and repaired, and the next run loads what is lost by that."""
+    folder = sales_of(lake, path)
+    for number in (1, 2):
+        folder.write_csv(f"landing/{number}.csv", ["id"], [(number,)])
+        folder.run("works")
+    project = folder.open()
+    project.engine.open_catalog("lake")
+    pointer = pointers_of(project.engine, "lake").read("shop.works")
+    assert pointer is not None
+    content = pointer.files.read(pointer.location)
+    pointer.files.write(pointer.location, content[:-200])
+    found = project.fsck()
+    [broken] = [finding for each in found.tables for finding in each.findings]
+    assert broken.file == pointer.location
+    [plan] = project.plan_repairs(found)
+    if not isinstance(plan, Rewrite):  # else the server has kept the metadata, and all is there
+        with pytest.raises(MetadataDamaged):
+            folder.run("works")
+    project.repair(found, plan)
+    assert folder.open().fsck().is_clean
+    assert folder.rows("shop.works") == ([(1,), (2,)] if isinstance(plan, Rewrite) else [(1,)])
+    folder.run("works")
+    assert folder.rows("shop.works") == [(1,), (2,)]
+    with pytest.raises(RepairOutdated):
+        project.repair(found, plan)
+    assert folder.rows("shop.works") == [(1,), (2,)]
+
+
 def drop(lake: Lake, path: Path) -> None:
     """Dropped tables are gone, and the next run begins anew."""
     folder = sales_of(lake, path)
@@ -269,6 +300,7 @@ CAPABILITIES: dict[str, Callable[[Lake, Path], None]] = {
     "expire": expire,
     "compact": compact,
     "version 3": version_3,
+    "fsck": fsck,
     "drop": drop,
 }
 """By the words of the page."""

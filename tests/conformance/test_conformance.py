@@ -21,7 +21,9 @@ SHORT = {
     ("sqlite", "publish"),
     ("hadoop", "append"),
     ("hadoop", "upsert"),
+    ("hadoop", "fsck"),
     ("rest", "evolve"),
+    ("rest", "fsck"),
     ("s3tables", "append"),
 }
 """What the normal suite tries: what no other test of it does."""

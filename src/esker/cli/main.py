@@ -17,6 +17,7 @@ from esker.cli import (
     contract,
     doctor,
     export,
+    fsck,
     init,
     peek,
     plan,
@@ -72,6 +73,7 @@ for verb in (
     sql.sql,
     export.export,
     doctor.doctor,
+    fsck.fsck,
     schema.schema,
     version.version,
 ):

@@ -59,12 +59,22 @@ def read_head(properties: Mapping[str, str]) -> Head | None:
     return _read(properties, HEAD, Head)
 
 
+def pipelines_in(properties: Mapping[str, str]) -> list[str]:
+    """Return the pipelines that have an entry, readable or not."""
+    return [name.removeprefix(_PREFIX) for name in properties if name.startswith(_PREFIX)]
+
+
+def head_property(head: Head) -> dict[str, str]:
+    """Return the table property that holds a head."""
+    return {HEAD: _json(asdict(head))}
+
+
 def as_properties(pipeline: str, entry: LedgerEntry, head: Head) -> dict[str, str]:
     """Return the table properties that hold an entry and the head, or raise LedgerTooLarge."""
     text = _json(asdict(entry))
     if len(text.encode()) > _LIMIT:
         raise LedgerTooLarge(pipeline, len(text.encode()), _LIMIT)
-    return {_PREFIX + pipeline: text, HEAD: _json(asdict(head))}
+    return {_PREFIX + pipeline: text, **head_property(head)}
 
 
 def entry_digest(entry: LedgerEntry | None) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from esker.engine.iceberg.commit import Attempt
-from esker.errors import SideTableForeign
+from esker.errors import LedgerUnreadable, SideTableForeign
 from esker.ledger.side_table import SideTable, as_text
 
 _LOGGED = "esker.logged"
 _LOGGED_AT = "esker.logged.at"
+_GAPS = "esker.gaps"
 
 _reached: dict[str, int] = {}
-"""How far side tables are, by uuid, as this process has seen them: they never go back."""
+"""How far side tables are, by uuid, as this process has seen them: only a repair takes them back."""
 
 
 def reached(side: SideTable) -> int | None:
@@ -29,13 +31,36 @@ def look_at(side: SideTable, attempt: Attempt) -> int:
         known = json.loads(at)
         if attempt.descends(known["snapshot"], known["sequence"]) is False:
             raise SideTableForeign(str(side.id))
-    _reached[side.uuid] = int(attempt.properties.get(_LOGGED, "0"))
+    _reached[side.uuid] = logged_in(attempt.properties)
     return _reached[side.uuid]
+
+
+def logged_in(properties: Mapping[str, str]) -> int:
+    """Return the last changeset in a side table with these properties, or raise LedgerUnreadable."""
+    text = properties.get(_LOGGED, "0")
+    if not text.isdecimal():
+        raise LedgerUnreadable(_LOGGED, text)
+    return int(text)
 
 
 def went_on(side: SideTable, changeset: int) -> None:
     """Take note that a side table holds a changeset now."""
     _reached[side.uuid] = changeset
+
+
+def forget(uuid: str) -> None:
+    """Look again how far a side table is: it was repaired."""
+    _reached.pop(uuid, None)
+
+
+def gap_property(properties: Mapping[str, str], first: int, last: int) -> dict[str, str]:
+    """Return the property by which a change log says which changesets it lacks, with some more."""
+    return {_GAPS: as_text([*json.loads(properties.get(_GAPS, "[]")), [first, last]])}
+
+
+def skipped(properties: Mapping[str, str], upto: int) -> dict[str, str]:
+    """Return the properties of a change log that lacks all behind its last changeset, up to another one."""
+    return {_LOGGED: str(upto), **gap_property(properties, logged_in(properties) + 1, upto)}
 
 
 def logged_properties(changeset: int, snapshot: int, sequence: int) -> dict[str, str]:

@@ -18,9 +18,9 @@ from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.errors import LogAhead, LogGap, OutboxFull, SideTableLost
+from esker.errors import LedgerUnreadable, LogAhead, LogGap, OutboxFull, SideTableLost
 from esker.ledger.entry import read_head
-from esker.ledger.logged import logged_properties, look_at, reached, went_on
+from esker.ledger.logged import gap_property, logged_properties, look_at, reached, went_on
 from esker.ledger.rebuild import rebuild
 from esker.ledger.retention import Retained
 from esker.ledger.side_table import (
@@ -36,7 +36,6 @@ from esker.ledger.side_table import (
 )
 
 OUTBOX = "esker.outbox"
-_GAPS = "esker.gaps"
 _LIMIT = 3_500
 _ENTRY = 200
 """Bytes to keep free for one more entry."""
@@ -75,8 +74,12 @@ class OutboxEntry:
 
 
 def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
-    """Return the entries of a table's outbox, oldest first."""
-    return tuple(OutboxEntry.from_json(entry) for entry in json.loads(properties.get(OUTBOX, "[]")))
+    """Return the entries of a table's outbox, oldest first, or raise LedgerUnreadable."""
+    text = properties.get(OUTBOX, "[]")
+    try:
+        return tuple(OutboxEntry.from_json(entry) for entry in json.loads(text))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LedgerUnreadable(OUTBOX, text) from error
 
 
 def lag(properties: Mapping[str, str], logged: int) -> int:
@@ -193,6 +196,5 @@ def _append(attempt: Attempt, side: SideTable, entry: OutboxEntry, staged: Stage
     if side.property == LOG and retained.looked_at is None:
         properties |= replace(retained, looked_at=datetime.now(UTC)).property()
     if side.property == LOG and entry.after != entry.changeset - 1:
-        gaps = json.loads(attempt.properties.get(_GAPS, "[]"))
-        properties[_GAPS] = as_text([*gaps, [have + 1, entry.changeset - 1]])
+        properties |= gap_property(attempt.properties, have + 1, entry.changeset - 1)
     attempt.set(properties)

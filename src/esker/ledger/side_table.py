@@ -20,6 +20,7 @@ from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.engine.store import Store
+from esker.errors import LedgerUnreadable
 from esker.project.types import quoted
 
 LOG = "esker.log"
@@ -59,12 +60,15 @@ class SideTable:
 
     @classmethod
     def registered(cls, properties: Mapping[str, str], name: str, catalog: str) -> SideTable | None:
-        """Return the side table that a table names, if it names one."""
+        """Return the side table that a table names, if it names one, or raise LedgerUnreadable."""
         text = properties.get(name)
         if text is None:
             return None
-        known = json.loads(text)
-        return cls(TableId(catalog, known["table"]), known["uuid"], known["location"], name)
+        try:
+            known = json.loads(text)
+            return cls(TableId(catalog, known["table"]), known["uuid"], known["location"], name)
+        except (KeyError, TypeError, ValueError) as error:
+            raise LedgerUnreadable(name, text) from error
 
     def listed(self, store: Store, changeset: int, staged: StagedFiles) -> Files:
         """Return files for an entry of the outbox; many or long names are written down beside them."""

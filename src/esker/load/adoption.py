@@ -66,8 +66,10 @@ def _build(
     rewound = is_rewound(attempt)
     found = all_foreign(attempt) if rewound else foreign(attempt)
     properties = foreign_property(attempt, found)
-    known = max(head.changeset if head is not None else 0, what.logged)
-    changeset = known + 1 if rewound or (head is None and known) else known
+    published = head.changeset if head is not None else 0
+    known = max(published, what.logged)
+    # A log that is ahead tells of changes that are no longer there: that, too, is a gap.
+    changeset = known + 1 if rewound or what.logged > published else known
     summary = {"esker.pipeline": what.pipeline, "esker.run": what.run}
     if what.files:
         snapshot, sequence = attempt.append(attempt.adopt(what.files), summary)

@@ -28,6 +28,7 @@ from esker.pipeline.discovery import discover, gather
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
 from esker.pipeline.families import recall, recall_all
+from esker.pipeline.fsck import Fsck, Repair, apply_repair, fsck, plan_repairs
 from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
@@ -322,6 +323,22 @@ class OpenProject:
     def doctor(self) -> Iterator[Finding]:
         """Check everything that the project needs."""
         return examine(self.project)
+
+    def fsck(self, tables: Sequence[str] = (), *, deep: bool = False) -> Fsck:
+        """Look at tables for damage, or at all of the project, with the system tables beside them.
+
+        Nothing is changed, and a table need not load. With `deep`, files are opened too.
+        """
+        self._recall_all()
+        return fsck(self.engine, [self.table_id(table) for table in tables], deep=deep)
+
+    def plan_repairs(self, found: Fsck) -> Iterator[Repair]:
+        """Yield what would repair what was found. Nothing is changed. Raises NothingToRestore."""
+        return plan_repairs(self.engine, found)
+
+    def repair(self, found: Fsck, repair: Repair) -> None:
+        """Do what a plan says; look again afterwards. Raises PipelineBusy and RepairOutdated."""
+        apply_repair(self.engine, self.state, found, repair)
 
     def names(self, pipelines: Sequence[str] = ()) -> list[str]:
         """Return the named pipelines, or all, or raise UnknownPipeline.

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from esker.engine.iceberg.table import TableId
 from esker.project import Pipeline, Project
+from esker.project.pipelines import SIDE_TABLES
+
+RECORD_TABLES = ("__files", "__positions")
+"""How system tables end whose rows count only when a ledger names them."""
 
 
 def table_of(project: Project, pipeline: Pipeline) -> TableId:
@@ -34,6 +38,11 @@ def quality_of(project: Project, table: TableId) -> TableId:
 def deletes_of(project: Project, table: TableId) -> TableId:
     """Return the table that remembers deletes of a table's rows."""
     return _beside(project, table, "__deletes")
+
+
+def tables_beside(project: Project, table: TableId) -> list[TableId]:
+    """Return all system tables that may stand beside a table."""
+    return [_beside(project, table, ending) for ending in SIDE_TABLES]
 
 
 def _beside(project: Project, table: TableId, ending: str) -> TableId:

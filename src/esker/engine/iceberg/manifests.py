@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -166,9 +166,12 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
 
 
 def _entries(store: Store, manifest: str, sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
-    return tuple(
-        _entry(record, sequence, spec_id) for record in _read(store, manifest) if record["status"] != _DELETED
-    )
+    return entries_of(_read(store, manifest), sequence, spec_id)
+
+
+def entries_of(records: Iterable[dict[str, Any]], sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
+    """Return the files that the records of a manifest add to a snapshot."""
+    return tuple(_entry(record, sequence, spec_id) for record in records if record["status"] != _DELETED)
 
 
 def _entry(record: dict[str, Any], inherited: int, spec_id: int) -> FileEntry:

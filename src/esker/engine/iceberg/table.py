@@ -17,6 +17,7 @@ from esker.engine.iceberg.metadata import (
     read_snapshot,
     snapshot_at,
 )
+from esker.engine.iceberg.metadata_file import unless_damaged
 from esker.engine.session import Engine
 from esker.engine.sql import identifier
 from esker.errors import TableNotFound
@@ -98,7 +99,8 @@ def java_transaction(engine: Engine, table: TableId) -> tuple[Any, Any]:
 
 def _loaded(engine: Engine, table: TableId) -> Any:
     engine.handles.forget(table.sql)
-    loaded = engine.iceberg_catalog(table.catalog).loadTable(java_identifier(engine, table))
+    catalog, name = engine.iceberg_catalog(table.catalog), java_identifier(engine, table)
+    loaded = unless_damaged(engine, table.catalog, table.name, lambda: catalog.loadTable(name))
     engine.handles.keep(table.sql, loaded)
     return loaded
 

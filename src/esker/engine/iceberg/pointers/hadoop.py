@@ -1,0 +1,60 @@
+"""Pointers of a catalog of folders: the highest of the numbered metadata files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from esker.engine.failures import JvmFailure, causes, first_line
+from esker.engine.iceberg.metadata_names import version_of
+from esker.engine.iceberg.pointers.pointer import NextFile, Pointer, PointerMoved, Pointers
+from esker.engine.iceberg.table_files import TableFiles
+from esker.errors import StoreNotWritable
+
+_HINT = "version-hint.text"
+
+
+class HadoopPointers(Pointers):
+    """`version-hint.text`, and the metadata files behind the one that it names."""
+
+    def read(self, table: str) -> Pointer | None:
+        files, folder = self.files, self._folder(table)
+        names = {version: name for name in files.names(folder) if (version := version_of(name)) is not None}
+        hint = _hint(files, folder)
+        version = hint or max(names, default=0)
+        if not version:
+            return None
+        while version in names and version + 1 in names:
+            version += 1  # the hint is written last, and may be of the past
+        return Pointer(f"{folder}/{names.get(version, f'v{version}.metadata.json')}", files)
+
+    def replace(self, table: str, pointer: Pointer, following: NextFile) -> str:
+        location = f"{following.folder}/v{following.version}.metadata.json"
+        if self.read(table) != pointer:
+            raise PointerMoved
+        # Not in its place at once: a file that is half written would be the table's metadata.
+        self._rename(following.write(pointer.files), location)
+        pointer.files.write(f"{following.folder}/{_HINT}", str(following.version).encode())
+        return location
+
+    def _rename(self, scratch: str, location: str) -> None:
+        """Rename a file, unless there is one of that name: then somebody committed."""
+        context: Any = self.engine.spark.sparkContext
+        path, conf = self._jvm.org.apache.hadoop.fs.Path, context._jsc.hadoopConfiguration()
+        try:
+            store = path(location).getFileSystem(conf)
+            if store.exists(path(location)) or not store.rename(path(scratch), path(location)):
+                raise PointerMoved
+        except JvmFailure as error:
+            raise StoreNotWritable(location, first_line(causes(error)[-1].message)) from error
+
+    def _folder(self, table: str) -> str:
+        warehouse = self.engine.bindings[self.catalog].warehouse
+        return f"{warehouse}/{table.replace('.', '/')}/metadata"
+
+
+def _hint(files: TableFiles, folder: str) -> int | None:
+    try:
+        text = files.read(f"{folder}/{_HINT}").decode().strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdecimal() else None
