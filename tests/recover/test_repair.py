@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.pointers import NextFile
+from esker.engine.iceberg.table import TableId
 from esker.engine.iceberg.table_files import TableFiles
 from esker.errors import LoadedFilesDamaged, LogAhead, MetadataDamaged, NothingToRestore, RepairOutdated
 from esker.pipeline.fsck import Renumber
@@ -112,6 +114,22 @@ def test_a_commit_of_somebody_else_is_never_overwritten(loaded: Folder) -> None:
     loaded.run()
     with pytest.raises(RepairOutdated):
         project.repair(found, plan)
+    assert loaded.rows() == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_writer_of_the_past_is_refused(loaded: Folder) -> None:
+    """Who built a commit on the very metadata that is restored must look at the table again."""
+    attempt = Attempt(loaded.open().engine, TableId("lake", "shop.sales"))
+    attempt.touch({})
+    loaded.write_csv("landing/4.csv", ["id"], [(4,)])
+    loaded.run()
+    truncate(pointer(loaded, "sales"))
+    [done] = repair(loaded.open())
+    assert isinstance(done, Restore)
+    assert attempt.version == done.previous.location
+    with pytest.raises(SwapFailed):
+        attempt.swap()
+    assert loaded.run().rows.inserted == 1
     assert loaded.rows() == [(1,), (2,), (3,), (4,)]
 
 
