@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -89,6 +89,14 @@ class EskerError(Exception):
             "reason": self.reason,
             "remedy": self.remedy,
         }
+
+
+def common_status(errors: Iterable[EskerError]) -> int:
+    """Return the exit status for several errors: 0 for none, theirs when they agree on one, else 1."""
+    statuses = {error.exit_status for error in errors}
+    if not statuses:
+        return 0
+    return statuses.pop() if len(statuses) == 1 else 1
 
 
 # --- the project file: exit status 2 -------------------------------------------------------------

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
+from typer.testing import CliRunner
 
-from esker.errors import ChangeNotApplied, ColumnsFrozen, NoColumns, TypeConflict, UnknownPipeline
+from esker.cli.main import app
+from esker.errors import (
+    ChangeNotApplied,
+    ColumnsFrozen,
+    InvalidRule,
+    NoColumns,
+    TypeConflict,
+    UnknownPipeline,
+)
 from esker.pipeline.table_changes import AddColumns, CreateTable
+from tests.contracts.folder import contract
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -150,3 +161,29 @@ def test_unknown_pipeline_is_found_out_first(folder: Folder) -> None:
     with pytest.raises(UnknownPipeline) as caught:
         folder.open().plan(["sale"])
     assert "Did you mean sales?" in caught.value.remedy
+
+
+def test_every_pipeline_is_planned_though_one_cannot(make_folder: Callable[..., Folder]) -> None:
+    """All that is wrong is told at once, each with its pipeline; the status is theirs, or 1."""
+    wrong = Folder.files_pipeline(contract="contracts/wrong.odcs.yaml")
+    pipelines = {"wrong": {**wrong, "table": "shop.wrong"}, "sales": Folder.files_pipeline()}
+    folder = make_folder(pipelines=pipelines)
+    condition = "- {type: custom, engine: esker, name: mine, implementation: 'amout > 1'}"
+    folder.write("contracts/wrong.odcs.yaml", contract("- {name: amount, logicalType: integer}", condition))
+    folder.write_csv("landing/a.csv", ["amount"], [(1,)])
+    plans = folder.open().plan()
+    assert [(plan.pipeline, type(plan.error), plan.is_empty) for plan in plans] == [
+        ("wrong", InvalidRule, False),
+        ("sales", type(None), False),
+    ]
+    project = ["--project", str(folder.path)]
+    shown = CliRunner().invoke(app, ["plan", "--apply", "wrong", "sales", *project])
+    assert shown.exit_code == InvalidRule.exit_status
+    assert "change: create table shop.sales" in shown.stdout
+    assert "nothing to do" not in shown.stdout
+    assert 'pipeline "wrong": contracts/wrong.odcs.yaml:11: rule "mine" cannot be checked' in shown.stderr
+    assert "nothing was applied" in shown.stderr
+    assert folder.open().metadata("shop.sales").stored is None
+    document = json.loads(CliRunner().invoke(app, ["plan", "--json", *project]).stdout)
+    assert document["error"]["code"] == InvalidRule.code
+    assert [plan["error"] is None for plan in document["pipelines"]] == [False, True]
