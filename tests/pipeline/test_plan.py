@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import duckdb
 import pytest
 from typer.testing import CliRunner
 
@@ -66,6 +67,61 @@ def test_run_does_what_the_plan_says(make_folder: Callable[..., Folder]) -> None
     assert table.format_version == 3
     [after] = folder.open().plan()
     assert after.is_empty
+
+
+LAID_OUT = """
+- {name: id, logicalType: integer, primaryKey: true, customProperties: [{property: bloomFilter, value: true}]}
+- {name: country, logicalType: string, partitioned: true, partitionKeyPosition: 1}
+- {name: born, logicalType: date, partitioned: true, partitionKeyPosition: 2, customProperties: [{property: partitionTransform, value: year}]}
+- {name: month, logicalType: date, partitioned: true, partitionKeyPosition: 3, customProperties: [{property: partitionTransform, value: month}]}
+- {name: at, logicalType: timestamp, partitioned: true, partitionKeyPosition: 4, customProperties: [{property: partitionTransform, value: day}, {property: sortPosition, value: 1}, {property: sortDirection, value: desc}]}
+- {name: seen, logicalType: timestamp, partitioned: true, partitionKeyPosition: 5, customProperties: [{property: partitionTransform, value: hour}]}
+- {name: name, logicalType: string, partitioned: true, partitionKeyPosition: 6, customProperties: [{property: partitionTransform, value: truncate(2)}]}
+- {name: shop, logicalType: integer, partitioned: true, partitionKeyPosition: 7, customProperties: [{property: partitionTransform, value: bucket(4)}]}
+"""  # noqa: E501
+OF_TABLE = "compression: snappy, targetFileSize: 64MB, formatVersion: 3"
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_the_layout_of_a_contract(make_folder: Callable[..., Folder], lane: str) -> None:
+    """Every transform, sort order, key, codec and Bloom filter is the table's, and its files'."""
+    text = contract(LAID_OUT)
+    custom = ", ".join(f"{{property: {p.replace(':', ', value:')}}}" for p in OF_TABLE.split(", "))
+    folder = make_folder(
+        pipelines={
+            "sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", mode="upsert", lane=lane)
+        }
+    )
+    folder.write(
+        "contracts/sales.odcs.yaml",
+        text.replace("  - name: sales\n", f"  - name: sales\n    customProperties: [{custom}]\n"),
+    )
+    day, moment = "2026-01-02", "2026-01-02T03:04:05Z"
+    header = ["id", "country", "born", "month", "at", "seen", "name", "shop"]
+    folder.write_csv("landing/a.csv", header, [(n, "DE", day, day, moment, moment, "Ann", 7) for n in (1, 2)])
+    folder.run()
+    table = folder.open().show("shop.sales").table
+    assert table.partition_fields == (
+        "country",
+        "year(born)",
+        "month(month)",
+        "day(at)",
+        "hour(seen)",
+        "truncate(2, name)",
+        "bucket(4, shop)",
+    )
+    assert [str(field) for field in table.sort_fields] == ["at desc"]
+    assert (table.identifier, table.format_version) == (("id",), 3)
+    assert table.properties["write.target-file-size-bytes"] == "64000000"
+    [file] = folder.open().engine.spark.table("lake.shop.sales.data_files").collect()
+    path = file["file_path"].removeprefix("file:")
+    written = duckdb.sql(
+        f"SELECT path_in_schema, compression, bloom_filter_offset IS NOT NULL FROM parquet_metadata('{path}')"
+    ).fetchall()
+    assert {codec for _, codec, _ in written} == {"SNAPPY"}
+    assert [name for name, _, has_filter in written if has_filter] == ["id"]
+    assert folder.open().plan()[0].is_empty
+    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE id = 2").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
