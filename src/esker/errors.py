@@ -1238,11 +1238,11 @@ class UnknownReference(ContractError):
 
     code = "ESK-CONTRACT-011"
 
-    def __init__(self, file: str, rule: str, why: str) -> None:
+    def __init__(self, place: str, rule: str, why: str) -> None:
         super().__init__(
-            f'{file}: rule "{rule}" cannot be checked: {why}',
+            f'{place}: rule "{rule}" cannot be checked: {why}',
             reason="Rows would pass although nobody has looked.",
-            remedy="Load the other table first, or correct the relationship in the contract.",
+            remedy="Load the other table first, as esker run without a name does, or correct the contract.",
         )
 
 
@@ -1279,15 +1279,17 @@ class RuleEngineFailed(ContractError):
 
 
 class TypeConflict(ContractError):
-    """A column's type in the source cannot become its type in the table without loss."""
+    """A column's type in the source, or as declared, cannot become its type in the table without loss."""
 
     code = "ESK-CONTRACT-002"
 
-    def __init__(self, table: str, conflicts: Sequence[str]) -> None:
+    def __init__(self, table: str, conflicts: Sequence[str], who: str = "the source sends") -> None:
         super().__init__(
-            f'table "{table}": the source sends other types',
+            f'table "{table}": {who} other types',
             reason="; ".join(conflicts) + ".",
-            remedy="Convert in the source, or load into a new table.",
+            remedy="Convert in the source, or load into a new table."
+            if who == "the source sends"
+            else "Write the table's type where it is declared, or load into a new table.",
         )
 
 

@@ -90,7 +90,11 @@ def test_references(make_folder: MakeFolder) -> None:
 """,
     )
     folder.write_csv("landing/a.csv", ["id", "customer"], [(1, "x"), (2, "y"), (3, "")])
-    with pytest.raises(UnknownReference, match=r'there is no table "shop.customers"'):
+    [plan] = folder.open().plan()
+    assert plan.notes == (
+        'rule "customer.reference" looks into table "shop.customers", which is not there yet: the run stops',
+    )
+    with pytest.raises(UnknownReference, match=r'odcs.yaml:10: .* there is no table "shop.customers"'):
         folder.run()
     folder.open().engine.spark.sql("CREATE TABLE lake.shop.customers AS SELECT 'x' AS id")
     with pytest.raises(UnknownReference, match='has no column "code"'):

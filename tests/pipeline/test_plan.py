@@ -187,8 +187,9 @@ def test_declared_type_that_the_table_does_not_have(folder: Folder) -> None:
     folder.write_csv("landing/a.csv", ["id"], [("x",)])
     folder.run()
     folder.change(columns={"id": {"type": "array<string>"}})
-    with pytest.raises(TypeConflict, match="other types"):
+    with pytest.raises(TypeConflict, match="the project declares other types") as caught:
         folder.run()
+    assert caught.value.reason == 'column "id" is string in the table and array<string> declared.'
 
 
 def test_nothing_to_make_columns_from(folder: Folder) -> None:

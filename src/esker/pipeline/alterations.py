@@ -142,7 +142,10 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
     found = compare(
         columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact, is_loose=sent.is_loose
     )
-    _check_conflicts(present.id, declared.found, found)
+    if declared.found.conflicts:
+        conflicts = [conflict.replace("in the source", "declared") for conflict in declared.found.conflicts]
+        raise TypeConflict(str(present.id), conflicts, "the project declares")
+    _check_conflicts(present.id, found)
     found, notes, unknown = _allowed(pipeline, present.id, found)
     columns = with_changes(columns, found)
     own: tuple[Column, ...] = ()
@@ -338,6 +341,6 @@ def _renamed_order(
     return tuple(replace(field, column=names.get(field.column, field.column)) for field in order)
 
 
-def _check_conflicts(table: TableId, *found: Differences) -> None:
-    if conflicts := [conflict for differences in found for conflict in differences.conflicts]:
-        raise TypeConflict(str(table), conflicts)
+def _check_conflicts(table: TableId, found: Differences) -> None:
+    if found.conflicts:
+        raise TypeConflict(str(table), found.conflicts)

@@ -46,6 +46,7 @@ from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.read import read_source
 from esker.pipeline.result import RunReport, RunResult
+from esker.pipeline.rules import awaited
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
 from esker.pipeline.sql.run import Answer, Session
@@ -188,8 +189,8 @@ class OpenProject:
     ) -> RunReport:
         """Run pipelines, or all; errors are in the report. With `only_due`, those that are due.
 
-        One that reads the table of another runs behind it. A family runs a pipeline for each table that its
-        database has now.
+        One that reads the table of another, or whose contract refers to it, runs behind it. A family runs a
+        pipeline for each table that its database has now.
         """
         wanted = self._chosen(pipelines)
         if only_due:
@@ -230,7 +231,8 @@ class OpenProject:
         try:
             with naming(name), closing(open_reader(self.engine, name)) as source:
                 plan = compare_and_plan(self.engine, self.state, name, source)
-                return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
+                notes = (*layout_notes(self.engine, plan, source), *awaited(self.engine, name, plan.table))
+                return replace(plan, notes=(*plan.notes, *notes))
         except EskerError as error:
             return self._unplanned(name, self.project.pipeline(name), error)
 

@@ -18,7 +18,7 @@ from esker.contracts.inference import Misfit, find_misfits
 from esker.contracts.profile import ColumnProfile, profile
 from esker.contracts.rules import RowRules
 from esker.engine.failures import explained
-from esker.engine.iceberg.table import Table, find_table
+from esker.engine.iceberg.table import find_table
 from esker.engine.session import Engine
 from esker.errors import ContractExists, NoColumns
 from esker.load.rejected import SIDE_COLUMNS
@@ -78,8 +78,7 @@ def infer_contract(
         slices = source.fetch(source.plan(None)).slices
         table = table_of(project, pipeline)
         engine.open_catalog(table.catalog)
-        present = find_table(engine, table)
-        sent = typed(engine, source, slices, pipeline, present) if slices else None
+        sent = typed(engine, source, slices, pipeline, find_table(engine, table)) if slices else None
         if sent is None or not sent.columns:
             raise NoColumns(name, str(table))
         columns = tuple(Column(column.name, column.type, doc=column.doc) for column in sent.columns)
@@ -90,17 +89,17 @@ def infer_contract(
             fitted = (each.all_told().select(*names) for each in checked)
             whole = reduce(lambda one, other: one.unionByName(other), fitted)
             found = profile(whole, columns)
-            misfits = _misfits(read, sent, _guessed(pipeline, present, columns))
+            misfits = _misfits(read, sent, _guessed(pipeline, columns))
         told = tuple(_placed(each, pipeline, slices, found) for each in misfits)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(draft(name, pipeline.table, found, pipeline.key), encoding="utf-8")
     return Inferred(name, shown, found[0].rows, tuple(found), told)
 
 
-def _guessed(pipeline: Pipeline, present: Table | None, columns: tuple[Column, ...]) -> list[str]:
+def _guessed(pipeline: Pipeline, columns: tuple[Column, ...]) -> list[str]:
     """Return the columns that are text because of their values, and not because somebody says so."""
-    known = (*pipeline.declared_columns(), *(present.columns if present else ()))
-    return [c.name for c in columns if c.type == Plain("string") and find(known, c.name) is None]
+    declared = pipeline.declared_columns()
+    return [c.name for c in columns if c.type == Plain("string") and find(declared, c.name) is None]
 
 
 def _misfits(read: Sequence[DataFrame], sent: Sent, names: Sequence[str]) -> list[Misfit]:

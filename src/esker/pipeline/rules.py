@@ -112,6 +112,16 @@ def unchecked(contract: Contract) -> tuple[str, ...]:
     return (*contract.notes, *absent)
 
 
+def awaited(engine: Engine, name: str, table: TableId) -> tuple[str, ...]:
+    """Return which tables must be there before rows of a pipeline can be checked, and are not, in words."""
+    contract = engine.project.contract(name)
+    return tuple(
+        f'rule "{rule.name}" looks into table "{rule.table}", which is not there yet: the run stops'
+        for rule in (contract.rules if contract is not None else ())
+        if isinstance(rule, Reference) and find_table(engine, TableId(table.catalog, rule.table)) is None
+    )
+
+
 def _is_key(pipeline: Pipeline, columns: tuple[str, ...]) -> bool:
     """Tell whether columns are the key by which rows are compared: the mode sees to it then."""
     return pipeline.is_keyed and {n.lower() for n in columns} == {n.lower() for n in pipeline.key}
@@ -137,11 +147,12 @@ def _reference(
 ) -> ReferencedRows:
     other = TableId(catalog, rule.table)
     present = find_table(engine, other)
+    place = f"{contract.file}:{rule.line}" if rule.line else contract.file
     if present is None:
-        raise UnknownReference(contract.file, rule.name, f'there is no table "{rule.table}"')
+        raise UnknownReference(place, rule.name, f'there is no table "{rule.table}"')
     for name in rule.to:
         if find(present.columns, name) is None:
-            raise UnknownReference(contract.file, rule.name, f'table "{rule.table}" has no column "{name}"')
+            raise UnknownReference(place, rule.name, f'table "{rule.table}" has no column "{name}"')
     checked = CheckedRule(rule.name, rule.severity, rule.limits)
     others = pinned_rows(engine, present)
     return ReferencedRows(checked, flag, rule.columns, rule.table, rule.to, others)

@@ -34,6 +34,10 @@ class TypeSyntaxError(ValueError):
     """A type was written in a way that cannot be read."""
 
 
+class TooManyDigits(TypeSyntaxError):
+    """A decimal with more digits than Iceberg has."""
+
+
 @dataclass(frozen=True)
 class Plain:
     """A type without parts, such as `bigint`."""
@@ -354,7 +358,7 @@ class _Parser:
         scale = self.number() if self.take(",") else 0
         self.next(")")
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
-            raise TypeSyntaxError(f"decimal({precision},{scale}): at most 38 digits, scale within")
+            raise TooManyDigits(f"decimal({precision},{scale}): at most 38 digits, scale within")
         return Decimal(precision, scale)
 
     def number(self) -> int:

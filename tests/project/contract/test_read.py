@@ -278,7 +278,7 @@ def test_rules_of_other_kinds(tmp_path: Path) -> None:
     assert missing.condition == "`customer` IS NOT NULL AND `customer` NOT IN ('n/a')"
     assert isinstance(rule(contract, "outside"), PluggedIn)
     assert rule(contract, "rowCount") == Audit(
-        "rowCount", "row_count", Bound("mustBeGreaterThan", 10), line=21
+        "rowCount", "row_count", Bound("mustBeGreaterThan", 10), file="orders.odcs.yaml", line=21
     )
     assert rule(contract, "pairs") == Unique("pairs", ("email", "customer"))
     assert rule(contract, "total").query == "select count(*) from {table}"
@@ -291,6 +291,7 @@ def test_rules_of_other_kinds(tmp_path: Path) -> None:
     [
         ("logicalType: string\n  requiredd: true", '11:9: schema.0.properties.0.requiredd: unknown key "requiredd"; did you mean "required"?'),
         ("logicalType: strin", '10:9: schema.0.properties.0.logicalType: "strin" is not known here; did you mean "string"?'),
+        ("logicalType: integer\n  logicalTypeOptions: {minimun: 0}", 'unknown key "minimun"; did you mean "minimum"?'),
         ("logicalType: string\n  required: perhaps", '11:9: schema.0.properties.0.required: expected true or false, found "perhaps"'),
         ("physicalType: int\n  logicalTypeOptions: {minimum: 1, maximum: 9}", "11:9: schema.0.properties.0.logicalTypeOptions: which options there are depends on logicalType:"),
         ("description: no type", "the column has no type; write logicalType: or physicalType:"),

@@ -16,6 +16,7 @@ from esker.project.types import (
     Map,
     Plain,
     Struct,
+    TooManyDigits,
     Type,
     TypeSyntaxError,
     parse_type,
@@ -102,7 +103,8 @@ def _type(document: Document, path: KeyPath, declared: dict[str, Any]) -> Type:
         try:
             return _described(path, parse_type(_plain(physical)), declared)
         except TypeSyntaxError as error:
-            if declared.get("logicalType") is None:
+            # A number in place of such a decimal would lose digits.
+            if declared.get("logicalType") is None or isinstance(error, TooManyDigits):
                 raise Mistake((*path, "physicalType"), str(error)) from None
     return _logical_type(document, path, declared)
 

@@ -141,6 +141,7 @@ class Reference:
     to: tuple[str, ...]
     severity: Severity = "error"
     limits: Limits = field(default_factory=Limits)
+    line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -302,6 +302,7 @@ class RuleReader:
                 tables.pop(),
                 tuple(target[1] for target in targets),
                 limits=Options(self.document, path).limits(),
+                line=self._line(path),
             ),
         )
 
