@@ -116,7 +116,7 @@ def awaited(engine: Engine, name: str, table: TableId) -> tuple[str, ...]:
     """Return which tables must be there before rows of a pipeline can be checked, and are not, in words."""
     contract = engine.project.contract(name)
     return tuple(
-        f'rule "{rule.name}" looks into table "{rule.table}", which is not there yet: the run stops'
+        f'rule "{rule.name}" looks into table "{rule.table}", which is not there; without it the run stops'
         for rule in (contract.rules if contract is not None else ())
         if isinstance(rule, Reference) and find_table(engine, TableId(table.catalog, rule.table)) is None
     )
