@@ -1,4 +1,4 @@
-"""Write the reference pages from the code: commands, keys of the project file, errors.
+"""Write the reference pages from the code: commands, keys of the project file, errors, Python.
 
 `python docs/generate.py` writes them, `--check` only says which are out of date. Neither Spark nor Java
 is needed. What a page says comes from where the program itself takes it: help texts, the JSON Schema,
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import typer.main
+from python_page import python_page
 
 from esker.cli.main import app
 from esker.errors import EskerError, Problem, Tripped
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         "commands.md": commands_page(),
         "project-file.md": project_file_page(json_schema()),
         "errors.md": errors_page(),
+        "python.md": python_page(NOTE),
         "catalogs.md": catalogs_page(json.loads(RESULTS.read_text(encoding="utf-8"))),
     }
     if "--check" in arguments:
@@ -139,9 +141,9 @@ def _exit_statuses(epilog: str) -> list[str]:
         for status, meaning in meanings.items()
     ]
     return [
-        "`esker run` with several pipelines ends with the status of those that failed when they agree, "
-        "otherwise with 1. `esker doctor` ends with 1 when a check fails. A run with nothing to do, and one "
-        "that finds another run of the same pipeline at work, end with 0.",
+        "`esker run` and `esker plan` with several pipelines end with the status of those that failed when "
+        "they agree, otherwise with 1. `esker doctor` ends with 1 when a check fails. A run with nothing to "
+        "do, and one that finds another run of the same pipeline at work, end with 0.",
         "",
         *_table(("status", "meaning", "errors"), rows),
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -89,6 +89,14 @@ class EskerError(Exception):
             "reason": self.reason,
             "remedy": self.remedy,
         }
+
+
+def common_status(errors: Iterable[EskerError]) -> int:
+    """Return the exit status for several errors: 0 for none, theirs when they agree on one, else 1."""
+    statuses = {error.exit_status for error in errors}
+    if not statuses:
+        return 0
+    return statuses.pop() if len(statuses) == 1 else 1
 
 
 # --- the project file: exit status 2 -------------------------------------------------------------
@@ -1230,11 +1238,11 @@ class UnknownReference(ContractError):
 
     code = "ESK-CONTRACT-011"
 
-    def __init__(self, file: str, rule: str, why: str) -> None:
+    def __init__(self, place: str, rule: str, why: str) -> None:
         super().__init__(
-            f'{file}: rule "{rule}" cannot be checked: {why}',
+            f'{place}: rule "{rule}" cannot be checked: {why}',
             reason="Rows would pass although nobody has looked.",
-            remedy="Load the other table first, or correct the relationship in the contract.",
+            remedy="Load the other table first, as esker run without a name does, or correct the contract.",
         )
 
 
@@ -1271,15 +1279,17 @@ class RuleEngineFailed(ContractError):
 
 
 class TypeConflict(ContractError):
-    """A column's type in the source cannot become its type in the table without loss."""
+    """A column's type in the source, or as declared, cannot become its type in the table without loss."""
 
     code = "ESK-CONTRACT-002"
 
-    def __init__(self, table: str, conflicts: Sequence[str]) -> None:
+    def __init__(self, table: str, conflicts: Sequence[str], who: str = "the source sends") -> None:
         super().__init__(
-            f'table "{table}": the source sends other types',
+            f'table "{table}": {who} other types',
             reason="; ".join(conflicts) + ".",
-            remedy="Convert in the source, or load into a new table.",
+            remedy="Convert in the source, or load into a new table."
+            if who == "the source sends"
+            else "Write the table's type where it is declared, or load into a new table.",
         )
 
 

@@ -8,14 +8,25 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 import typer.main
 
+import esker
 from esker.cli.main import app
 from esker.errors import EskerError, Problem, Tripped
+from esker.load.counts import RowCounts
+from esker.pipeline.api import OpenProject
+from esker.pipeline.infer import Inferred
+from esker.pipeline.metadata import Statistics, TableMetadata
+from esker.pipeline.plan import PipelinePlan
+from esker.pipeline.quality import Figure
+from esker.pipeline.quarantine import Waiting
+from esker.pipeline.result import RunReport, RunResult
 from esker.project.json_schema import json_schema
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +58,7 @@ def test_pages_are_as_the_code_says() -> None:
 
 def test_a_stale_page_is_named_with_the_command_that_repairs_it(tmp_path: Path) -> None:
     """The check says what to do, not only that something is wrong."""
-    for name in ("generate.py", "catalogs.json"):
+    for name in ("generate.py", "python_page.py", "catalogs.json"):
         (tmp_path / name).write_text((ROOT / "docs" / name).read_text(encoding="utf-8"), encoding="utf-8")
     command = [sys.executable, str(tmp_path / "generate.py")]
     subprocess.run(command, check=True, capture_output=True)
@@ -62,7 +73,7 @@ def test_a_stale_page_is_named_with_the_command_that_repairs_it(tmp_path: Path) 
 def test_pages_are_written_without_spark() -> None:
     """The generator runs where there is no Java, and does not wait for PySpark."""
     program = (
-        "import runpy, sys; sys.argv = ['generate.py', '--check']\n"
+        "import runpy, sys; sys.argv = ['generate.py', '--check']; sys.path.insert(0, 'docs')\n"
         "try: runpy.run_path('docs/generate.py', run_name='__main__')\n"
         "except SystemExit: pass\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', 'pyarrow')])"
@@ -106,6 +117,35 @@ def test_every_error_is_on_the_page() -> None:
         section = text.split(f"\n## {kind.code}\n")[1].split("\n## ")[0]
         assert re.sub(r"\s+", " ", inspect.getdoc(kind) or "") in section
         assert f"exit status {kind.exit_status}" in section
+
+
+def test_the_python_interface_is_on_the_page() -> None:
+    """Each function, each method of a project and each field of what comes back is explained there."""
+    text = (REFERENCE / "python.md").read_text()
+    sections = {part.split("\n", 1)[0]: part for part in re.split(r"\n##+ ", text)[1:]}
+    for name in esker.__all__:
+        if not name.startswith("_"):
+            assert _first_words(getattr(esker, name)) in sections[f"esker.{name}"]
+    for name, member in vars(OpenProject).items():
+        if name.startswith("_") or name == "at":
+            continue
+        if inspect.isfunction(member):
+            section = sections[f"project.{name}"]
+            assert _first_words(member) in section
+            for parameter in inspect.signature(member).parameters:
+                assert parameter == "self" or f"{parameter}: " in section
+        else:
+            assert f"| `{name}` |" in sections["The project"]
+    for kind in (RunResult, RunReport, RowCounts, PipelinePlan, Inferred, Waiting, Figure, Statistics):
+        for each in fields(kind):
+            assert f"| `{each.name}` |" in sections[kind.__name__]
+    for name, member in vars(TableMetadata).items():
+        if not name.startswith("_") and isinstance(member, property | cached_property):
+            assert f"| `{name}` |" in sections["TableMetadata"]
+
+
+def _first_words(thing: Any) -> str:
+    return re.sub(r"\s+", " ", (inspect.getdoc(thing) or "no docstring").split("\n\n")[0])
 
 
 def test_codes_are_unique_and_have_one_form() -> None:

@@ -1,4 +1,5 @@
-"""Fields inside columns that a contract requires: who lacks one is told, whatever the table says of it."""
+"""Fields, elements and values inside columns that a contract requires: who lacks one is told, whatever the
+table says of it."""
 
 from __future__ import annotations
 
@@ -32,18 +33,29 @@ PROPERTIES = """
   map:
     key: {logicalType: string}
     value: {logicalType: object, properties: [{name: given, logicalType: string, required: true}, {name: n, logicalType: integer}]}
+- name: tags
+  logicalType: array
+  items: {logicalType: string, required: true}
+- name: counts
+  logicalType: map
+  map: {key: {logicalType: string}, value: {logicalType: integer, required: true}}
 """  # noqa: E501
 LAX = PROPERTIES.replace(", required: true", "")
 GOOD = {
     "place": {"city": "Ulm"},
     "lines": [{"sku": "a"}, None],
     "names": {"en": {"given": "Ann"}, "de": None},
+    "tags": ["a"],
+    "counts": {"x": 1},
 }
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"place": {"zip": "89073"}}, "place.city"),
     ({"lines": [{"sku": "a"}, {"n": 2}]}, "lines.sku"),
     ({"names": {"en": {"n": 1}}}, "names.given"),
+    ({"tags": ["a", None]}, "tags.element"),
+    ({"counts": {"x": None}}, "counts.value"),
 ]
+PATHS = ["place.city", "lines.element.sku", "names.value.given", "tags.element", "counts.value"]
 
 
 def project(make_folder: MakeFolder, text: str = PROPERTIES, **keys: Any) -> Folder:
@@ -51,7 +63,7 @@ def project(make_folder: MakeFolder, text: str = PROPERTIES, **keys: Any) -> Fol
 
 
 def required(folder: Folder, table: str = "shop.sales") -> dict[str, bool]:
-    """Return which fields inside columns the table requires."""
+    """Return which fields, elements and values inside columns the table requires."""
     engine = folder.open().engine
     engine.open_catalog("lake")
     schema = json.loads(load(engine, TableId("lake", table)).schema)
@@ -61,7 +73,13 @@ def required(folder: Folder, table: str = "shop.sales") -> dict[str, bool]:
         "lines": types["lines"]["element"]["fields"],
         "names": types["names"]["value"]["fields"],
     }
-    return {f"{name}.{f['name']}": f["required"] for name, fields in inside.items() for f in fields}
+    fields = {f"{name}.{f['name']}": f["required"] for name, fields in inside.items() for f in fields}
+    return fields | {
+        "tags.element": types["tags"]["element-required"],
+        "counts.value": types["counts"]["value-required"],
+        "lines.element": types["lines"]["element-required"],
+        "names.value": types["names"]["value-required"],
+    }
 
 
 def refused(folder: Folder) -> set[tuple[str, ...]]:
@@ -108,7 +126,7 @@ def test_a_contract_that_requires_more(make_folder: MakeFolder, mode: str) -> No
     [plan] = folder.open().plan(["sales"])
     refusal = "is required now: rows without a value are refused, older ones stay"
     assert [str(difference) for difference in plan.differences] == [
-        f'column "{path}" {refusal}' for path in ("place.city", "lines.element.sku", "names.value.given")
+        f'column "{path}" {refusal}' for path in PATHS
     ]
     assert plan.changes == ()
     rows = folder.run().rows
@@ -145,6 +163,8 @@ def test_a_contract_that_requires_less(make_folder: MakeFolder) -> None:
         "place.city",
         "lines.sku",
         "names.given",
+        "tags.element",
+        "counts.value",
     ]
     assert not any(required(folder, "shop.sales__changes").values())
     folder.write("contracts/sales.odcs.yaml", contract(LAX))
@@ -152,14 +172,14 @@ def test_a_contract_that_requires_less(make_folder: MakeFolder) -> None:
     [plan] = opened.plan(["sales"])
     [change] = plan.changes
     assert isinstance(change, RelaxColumns)
-    assert change.as_json()["columns"] == ["place.city", "lines.element.sku", "names.value.given"]
+    assert change.as_json()["columns"] == PATHS
     told = [(difference.what, difference.breaking is not None) for difference in plan.differences]
     assert told == [(f'column "{name}" is no longer required', True) for name in change.as_json()["columns"]]
     opened.apply([plan])
     assert not any(required(folder).values())
     folder.write_jsonl("landing/b.jsonl", [{"id": 2 + index, **bad} for index, (bad, _) in enumerate(BAD)])
     rows = folder.run().rows
-    assert (rows.inserted, rows.quarantined) == (3, 0)
+    assert (rows.inserted, rows.quarantined) == (len(BAD), 0)
     assert folder.open().plan(["sales"])[0].changes == ()
 
 

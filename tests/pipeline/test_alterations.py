@@ -30,7 +30,10 @@ def deliver(folder: Folder, name: str, **columns: Any) -> None:
 
 
 def changes(folder: Folder) -> list[TableChange]:
-    return list(folder.open().plan(["sales"])[0].changes)
+    [plan] = folder.open().plan(["sales"])
+    if plan.error is not None:
+        raise plan.error
+    return list(plan.changes)
 
 
 def types(folder: Folder, table: str = "shop.sales") -> dict[str, str]:

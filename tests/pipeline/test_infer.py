@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from ruamel.yaml import YAML
+from typer.testing import CliRunner
 
+from esker.cli.main import app
 from esker.contracts.personal import guess
 from esker.errors import ContractExists, Held, NoColumns
 from esker.project.contract import read_contract
@@ -78,6 +81,34 @@ def test_what_is_written_can_be_used(make_folder: MakeFolder) -> None:
     folder.write_csv("landing/b.csv", ["id", "contact", "status", "amount", "note"], [(1, "", "lost", 1, "")])
     with pytest.raises(Held, match="1 of its 1 rows would go to the quarantine"):
         folder.run()
+
+
+def test_the_value_that_makes_a_column_text_is_told(make_folder: MakeFolder) -> None:
+    """With its file and line, and what the other values are; of columns that are text anyway nothing is."""
+    folder = make_folder()
+    rows = [(n, f"{n}.5", f"2026-01-{n:02}", f"name {n}", n) for n in range(1, 10)]
+    folder.write_csv("landing/a.csv", ["id", "amount", "day", "name", "email"], rows)
+    mess = [(10, "n/a", "soon", "x", "b@c.de"), ('1"2', "n/a", "2026-02-01", "two\nlines", 5)]
+    folder.write_csv("landing/b.csv", ["id", "amount", "day", "name", "email"], mess)
+    folder.change(source={**folder.document["pipelines"]["sales"]["source"], "multi_line": True})
+    shown = CliRunner().invoke(app, ["contract", "infer", "sales", "--project", str(folder.path)])
+    told = [line.removeprefix("note: ") for line in shown.stdout.splitlines() if line.startswith("note: ")]
+    assert told == [
+        'column "id" is text because of "1"2" (landing/b.csv, line 3); the 10 others are of type bigint',
+        'column "amount" is text because of 2 values, such as "n/a" (landing/b.csv, line 2); '
+        "the 9 others are of type double",
+        'column "day" is text because of "soon" (landing/b.csv, line 2); the 10 others are of type date',
+        'column "email" is text because of one (landing/b.csv, line 2); the 10 others are of type bigint',
+    ]
+
+
+def test_the_value_in_json_lines(make_folder: MakeFolder) -> None:
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline("landing/*.jsonl", "jsonl")})
+    values: list[dict[str, Any]] = [{"id": 1, "n": 1}, {"id": 2, "n": 2.5}, {"id": 3, "n": "none"}]
+    folder.write_jsonl("landing/a.jsonl", values)
+    [misfit] = folder.open().infer_contract("sales").misfits
+    assert (misfit.column, misfit.kind, misfit.others, misfit.count) == ("n", "double", 2, 1)
+    assert (misfit.value, misfit.origin, misfit.line) == ("none", "landing/a.jsonl", 3)
 
 
 def test_nested_columns(make_folder: MakeFolder) -> None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
+import duckdb
 import pytest
+from typer.testing import CliRunner
 
-from esker.errors import ChangeNotApplied, ColumnsFrozen, NoColumns, TypeConflict, UnknownPipeline
+from esker.cli.main import app
+from esker.errors import (
+    ChangeNotApplied,
+    ColumnsFrozen,
+    InvalidRule,
+    NoColumns,
+    TypeConflict,
+    UnknownPipeline,
+)
 from esker.pipeline.table_changes import AddColumns, CreateTable
+from tests.contracts.folder import contract
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -55,6 +67,61 @@ def test_run_does_what_the_plan_says(make_folder: Callable[..., Folder]) -> None
     assert table.format_version == 3
     [after] = folder.open().plan()
     assert after.is_empty
+
+
+LAID_OUT = """
+- {name: id, logicalType: integer, primaryKey: true, customProperties: [{property: bloomFilter, value: true}]}
+- {name: country, logicalType: string, partitioned: true, partitionKeyPosition: 1}
+- {name: born, logicalType: date, partitioned: true, partitionKeyPosition: 2, customProperties: [{property: partitionTransform, value: year}]}
+- {name: month, logicalType: date, partitioned: true, partitionKeyPosition: 3, customProperties: [{property: partitionTransform, value: month}]}
+- {name: at, logicalType: timestamp, partitioned: true, partitionKeyPosition: 4, customProperties: [{property: partitionTransform, value: day}, {property: sortPosition, value: 1}, {property: sortDirection, value: desc}]}
+- {name: seen, logicalType: timestamp, partitioned: true, partitionKeyPosition: 5, customProperties: [{property: partitionTransform, value: hour}]}
+- {name: name, logicalType: string, partitioned: true, partitionKeyPosition: 6, customProperties: [{property: partitionTransform, value: truncate(2)}]}
+- {name: shop, logicalType: integer, partitioned: true, partitionKeyPosition: 7, customProperties: [{property: partitionTransform, value: bucket(4)}]}
+"""  # noqa: E501
+OF_TABLE = "compression: snappy, targetFileSize: 64MB, formatVersion: 3"
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_the_layout_of_a_contract(make_folder: Callable[..., Folder], lane: str) -> None:
+    """Every transform, sort order, key, codec and Bloom filter is the table's, and its files'."""
+    text = contract(LAID_OUT)
+    custom = ", ".join(f"{{property: {p.replace(':', ', value:')}}}" for p in OF_TABLE.split(", "))
+    folder = make_folder(
+        pipelines={
+            "sales": Folder.files_pipeline(contract="contracts/sales.odcs.yaml", mode="upsert", lane=lane)
+        }
+    )
+    folder.write(
+        "contracts/sales.odcs.yaml",
+        text.replace("  - name: sales\n", f"  - name: sales\n    customProperties: [{custom}]\n"),
+    )
+    day, moment = "2026-01-02", "2026-01-02T03:04:05Z"
+    header = ["id", "country", "born", "month", "at", "seen", "name", "shop"]
+    folder.write_csv("landing/a.csv", header, [(n, "DE", day, day, moment, moment, "Ann", 7) for n in (1, 2)])
+    folder.run()
+    table = folder.open().show("shop.sales").table
+    assert table.partition_fields == (
+        "country",
+        "year(born)",
+        "month(month)",
+        "day(at)",
+        "hour(seen)",
+        "truncate(2, name)",
+        "bucket(4, shop)",
+    )
+    assert [str(field) for field in table.sort_fields] == ["at desc"]
+    assert (table.identifier, table.format_version) == (("id",), 3)
+    assert table.properties["write.target-file-size-bytes"] == "64000000"
+    [file] = folder.open().engine.spark.table("lake.shop.sales.data_files").collect()
+    path = file["file_path"].removeprefix("file:")
+    written = duckdb.sql(
+        f"SELECT path_in_schema, compression, bloom_filter_offset IS NOT NULL FROM parquet_metadata('{path}')"
+    ).fetchall()
+    assert {codec for _, codec, _ in written} == {"SNAPPY"}
+    assert [name for name, _, has_filter in written if has_filter] == ["id"]
+    assert folder.open().plan()[0].is_empty
+    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE id = 2").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
@@ -120,8 +187,9 @@ def test_declared_type_that_the_table_does_not_have(folder: Folder) -> None:
     folder.write_csv("landing/a.csv", ["id"], [("x",)])
     folder.run()
     folder.change(columns={"id": {"type": "array<string>"}})
-    with pytest.raises(TypeConflict, match="other types"):
+    with pytest.raises(TypeConflict, match="the project declares other types") as caught:
         folder.run()
+    assert caught.value.reason == 'column "id" is string in the table and array<string> declared.'
 
 
 def test_nothing_to_make_columns_from(folder: Folder) -> None:
@@ -150,3 +218,29 @@ def test_unknown_pipeline_is_found_out_first(folder: Folder) -> None:
     with pytest.raises(UnknownPipeline) as caught:
         folder.open().plan(["sale"])
     assert "Did you mean sales?" in caught.value.remedy
+
+
+def test_every_pipeline_is_planned_though_one_cannot(make_folder: Callable[..., Folder]) -> None:
+    """All that is wrong is told at once, each with its pipeline; the status is theirs, or 1."""
+    wrong = Folder.files_pipeline(contract="contracts/wrong.odcs.yaml")
+    pipelines = {"wrong": {**wrong, "table": "shop.wrong"}, "sales": Folder.files_pipeline()}
+    folder = make_folder(pipelines=pipelines)
+    condition = "- {type: custom, engine: esker, name: mine, implementation: 'amout > 1'}"
+    folder.write("contracts/wrong.odcs.yaml", contract("- {name: amount, logicalType: integer}", condition))
+    folder.write_csv("landing/a.csv", ["amount"], [(1,)])
+    plans = folder.open().plan()
+    assert [(plan.pipeline, type(plan.error), plan.is_empty) for plan in plans] == [
+        ("wrong", InvalidRule, False),
+        ("sales", type(None), False),
+    ]
+    project = ["--project", str(folder.path)]
+    shown = CliRunner().invoke(app, ["plan", "--apply", "wrong", "sales", *project])
+    assert shown.exit_code == InvalidRule.exit_status
+    assert "change: create table shop.sales" in shown.stdout
+    assert "nothing to do" not in shown.stdout
+    assert 'pipeline "wrong": contracts/wrong.odcs.yaml:11: rule "mine" cannot be checked' in shown.stderr
+    assert "nothing was applied" in shown.stderr
+    assert folder.open().metadata("shop.sales").stored is None
+    document = json.loads(CliRunner().invoke(app, ["plan", "--json", *project]).stdout)
+    assert document["error"]["code"] == InvalidRule.code
+    assert [plan["error"] is None for plan in document["pipelines"]] == [False, True]

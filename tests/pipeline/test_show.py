@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -37,6 +38,32 @@ def test_show_counts_files_rows_and_values(sales: Folder) -> None:
     assert [line.changeset for line in report.snapshots] == [1]
     assert report.snapshots[0].total_records == 3
     assert len(report.rows) == 2
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deleted_rows_are_left_out_and_told(make_folder: Callable[..., Folder], version: int) -> None:
+    """Rows that are deleted stay in the files until these are rewritten: who counts must know."""
+    keys: dict[str, Any] = {
+        "mode": "upsert",
+        "key": ["id"],
+        "deletes": "hard",
+        "delete_when": "note = 'gone'",
+    }
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(format_version=version, **keys)})
+    folder.write_csv("landing/a.csv", ["id", "note"], [(n, "a") for n in range(9)])
+    folder.run()
+    folder.write_csv("landing/b.csv", ["id", "note"], [(1, "b"), (2, "gone"), (3, "gone")])
+    folder.run()
+    opened = folder.open()
+    statistics = opened.metadata("shop.sales").statistics
+    assert statistics is not None
+    files = statistics.files
+    assert (files.rows, files.deleted, files.is_exact) == (7, 3, True)
+    assert opened.table("shop.sales").count() == 7
+    assert [line.total_records for line in opened.show("shop.sales").snapshots] == [7, 9]
+    shown = CliRunner().invoke(app, ["show", "shop.sales", "--project", str(folder.path)]).stdout
+    assert "7 rows and 3 deleted ones in 2 files" in shown
+    assert "columns (deleted rows count until their files are rewritten)" in shown
 
 
 def test_show_counts_nulls_of_files_that_lack_the_column(sales: Folder) -> None:

@@ -12,6 +12,7 @@ from esker.engine.iceberg.table import TableId
 from esker.errors import InvalidProject, NoChangeLog, QueryRefused, SourceRefused, TableNotFound
 from esker.ledger.retention import trim
 from esker.pipeline.order import in_order
+from tests.contracts.folder import contract
 from tests.folder import Folder
 
 MakeFolder = Callable[..., Folder]
@@ -317,3 +318,21 @@ def test_order(make_folder: MakeFolder) -> None:
     assert made(gold="shop.silver", a="shop.b", b="shop.a", silver="shop.a") == ["a", "b", "silver", "gold"]
     assert made(x="shop.xy", xy="raw.x") == ["xy", "x"]
     assert made(x="shop.xyz", xy="raw.x") == ["x", "xy"]
+
+
+def test_order_by_contracts(make_folder: MakeFolder) -> None:
+    """A table that a contract refers to is loaded first, unless what is read says otherwise."""
+    query = {"type": "query", "sql": "SELECT * FROM shop.orders"}
+    orders = Folder.files_pipeline(contract="orders.odcs.yaml")
+    for source, order in (
+        (Folder.files_pipeline()["source"], ["customers", "orders"]),
+        (query, ["orders", "customers"]),
+    ):
+        pipelines = {
+            "orders": {**orders, "table": "shop.orders"},
+            "customers": {"source": source, "table": "shop.customers", "mode": "replace"},
+        }
+        folder = make_folder(order[0], pipelines=pipelines)
+        relation = "{name: customer, logicalType: string, relationships: [{to: shop.customers.id}]}"
+        folder.write("orders.odcs.yaml", contract(f"- {relation}").replace("name: sales", "name: orders"))
+        assert in_order(folder.open().project, list(pipelines)) == order

@@ -48,6 +48,8 @@ def infer(
         facts += [f"personal: {each.personal.kind} ({each.personal.why})"] if each.personal else []
         rows.append((each.column.name, str(each.column.type), ", ".join(facts)))
     print_table(["column", "type", "found"], rows)
+    for misfit in found.misfits:
+        say(f"note: {misfit}")
     say(f"wrote {found.file}, from {found.rows:,} rows")
     if opened.project.contract(pipeline) is None:
         say(f"edit it, then name it in esker.yml: pipelines: {{{pipeline}: {{contract: {found.file}}}}}")

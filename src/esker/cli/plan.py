@@ -24,11 +24,12 @@ def plan(
     Nothing is changed without --apply.
     """
     from esker.cli.opening import open_project
-    from esker.cli.output import print_error, print_json
+    from esker.cli.output import print_error, print_json, tell
+    from esker.errors import common_status
 
     opened = open_project(project, env, pipelines or ())
     plans = opened.plan(pipelines or ())
-    errors = [plan.error for plan in plans if plan.error is not None]
+    errors = {plan.pipeline: plan.error for plan in plans if plan.error is not None}
     applies = apply and not errors
     if applies:
         opened.apply(plans)
@@ -39,15 +40,16 @@ def plan(
             "nothing_to_do": all(plan.is_empty for plan in plans),
             "pipelines": [plan.as_json() for plan in plans],
         }
-        print_json(document | ({"error": errors[0].as_json()} if errors else {}))
+        first = next(iter(errors.values()), None)
+        print_json(document | ({"error": first.as_json()} if first is not None else {}))
     else:
         for found in plans:
             _print(found, is_applied=applies)
-        for found in plans:
-            if found.error is not None:
-                print_error(found.error, as_json=False, pipeline=found.pipeline)
-    if errors:
-        raise typer.Exit(errors[0].exit_status)
+        for name, error in errors.items():
+            print_error(error, as_json=False, pipeline=name)
+        if apply and errors:
+            tell("nothing was applied: first mend what keeps a run from beginning")
+    raise typer.Exit(common_status(errors.values()))
 
 
 def _print(plan: PipelinePlan, *, is_applied: bool) -> None:

@@ -9,6 +9,7 @@ import typer
 from esker.cli.options import EnvOption, JsonOption, LimitOption, ProjectOption
 
 if TYPE_CHECKING:
+    from esker.engine.iceberg.scan import Files
     from esker.pipeline.show import TableReport
 
 
@@ -39,7 +40,7 @@ def _print(report: TableReport) -> None:
     table, files = report.table, report.files
     say(f"{table.id} in {table.location}")
     say(
-        f"Iceberg v{table.format_version}, {files.rows} rows in {files.files} files, {size(files.bytes)}, "
+        f"Iceberg v{table.format_version}, {_rows(files)} in {files.files} files, {size(files.bytes)}, "
         f"partitioned by {', '.join(table.partition_fields) or 'nothing'}"
         + (f", sorted by {', '.join(str(field) for field in table.sort_fields)}" if table.sort_fields else "")
     )
@@ -63,7 +64,12 @@ def _print(report: TableReport) -> None:
                 column.doc or "",
             )
         )
-    print_table(("column", "type", "nulls", "lowest", "highest", "on disk", "doc"), lines, "columns")
+    counted = (
+        " (deleted rows count until their files are rewritten)" if files.deleted or not files.is_exact else ""
+    )
+    print_table(
+        ("column", "type", "nulls", "lowest", "highest", "on disk", "doc"), lines, f"columns{counted}"
+    )
     print_table(
         ("snapshot", "committed", "operation", "added", "total", "pipeline", "changeset"),
         [
@@ -87,3 +93,8 @@ def _print(report: TableReport) -> None:
             f"{size(would.bytes)} of {size(files.bytes)}"
         )
     print_rows([column.name for column in table.columns], report.rows, "rows")
+
+
+def _rows(files: Files) -> str:
+    shown = f"{files.rows} rows" if files.is_exact else f"at most {files.rows} rows"
+    return f"{shown} and {files.deleted} deleted ones" if files.deleted else shown

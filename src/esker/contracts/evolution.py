@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type
 
@@ -14,7 +13,6 @@ Added = tuple[tuple[Path, Column], ...]
 """Columns, each with the path of the struct that it belongs to."""
 TEXT_FIELD = "_VALUE"
 """Field for the text of an element that has attributes too, as Spark calls it."""
-_Change = Callable[[tuple[Column, ...]], tuple[Column, ...]]
 _WIDER = {"int": ("bigint",), "float": ("double",)}
 
 
@@ -75,7 +73,8 @@ def with_changes(table: tuple[Column, ...], differences: Differences) -> tuple[C
 def shared(table: tuple[Column, ...], other: tuple[Column, ...]) -> Iterator[tuple[Path, Column, Column]]:
     """Yield what two sets of columns both have: its path, the one, and the other.
 
-    Fields inside come too, but for those in keys of maps: Iceberg lets no key change.
+    Fields inside come too, and elements of lists and values of maps as if they were fields of these names;
+    but nothing in keys of maps: Iceberg lets no key change.
     """
     return _shared(table, other, ())
 
@@ -83,13 +82,9 @@ def shared(table: tuple[Column, ...], other: tuple[Column, ...]) -> Iterator[tup
 def with_required(
     columns: tuple[Column, ...], paths: Iterable[Path], *, required: bool
 ) -> tuple[Column, ...]:
-    """Return columns of which some, or fields inside, are required or no longer so."""
-
-    def change(fields: tuple[Column, ...], name: str) -> tuple[Column, ...]:
-        return tuple(replace(f, required=required) if f.name.lower() == name.lower() else f for f in fields)
-
-    for *above, name in paths:
-        columns = _in_struct(columns, tuple(above), partial(change, name=name))
+    """Return columns of which some, or what is inside, are required or no longer so."""
+    for path in paths:
+        columns = _demanded(columns, path, required)
     return columns
 
 
@@ -127,10 +122,12 @@ def _shared_inside(kind: Type, other: Type, path: Path) -> Iterator[tuple[Path, 
     match kind, other:
         case Struct(fields), Struct(others):
             yield from _shared(fields, others, path)
-        case Array(one), Array(two):
-            yield from _shared_inside(one, two, (*path, "element"))
-        case Map(_, one), Map(_, two):
-            yield from _shared_inside(one, two, (*path, "value"))
+        case Array(one, required), Array(two, demanded):
+            pair = Column("element", one, required), Column("element", two, demanded)
+            yield from _shared(pair[:1], pair[1:], path)
+        case Map(_, one, required), Map(_, two, demanded):
+            pair = Column("value", one, required), Column("value", two, demanded)
+            yield from _shared(pair[:1], pair[1:], path)
 
 
 def _compare(
@@ -217,12 +214,12 @@ def _merged(one: Type, other: Type, path: Path, conflicts: list[str]) -> Type | 
     match one, other:
         case Struct(fields), Struct(more):
             return _merged_fields(fields, more, path, conflicts)
-        case Array(first), Array(second):
+        case Array(first, one_demands), Array(second, both):
             element = _merged(first, second, (*path, "element"), conflicts)
-            return None if element is None else Array(element)
-        case Map(key, first), Map(same, second) if key == same:
+            return None if element is None else Array(element, one_demands and both)
+        case Map(key, first, one_demands), Map(same, second, both) if key == same:
             value = _merged(first, second, (*path, "value"), conflicts)
-            return None if value is None else Map(key, value)
+            return None if value is None else Map(key, value, one_demands and both)
     if one == other or _may_become(other, one):
         return one
     if _may_become(one, other):
@@ -263,18 +260,25 @@ def _conflict(path: Path, table: Type, sent: Type) -> str:
 
 
 def _insert(columns: tuple[Column, ...], path: Path, column: Column) -> tuple[Column, ...]:
-    return _in_struct(columns, path, lambda fields: (*fields, column))
-
-
-def _in_struct(columns: tuple[Column, ...], path: Path, change: _Change) -> tuple[Column, ...]:
-    """Return columns with other fields in the struct at a path (`()` for the columns themselves)."""
+    """Return columns with one more in the struct at a path (`()` for the columns themselves)."""
     if not path:
-        return change(columns)
+        return (*columns, column)
     first, *rest = path
     return tuple(
-        replace(c, type=_in_type(c.type, tuple(rest), change)) if c.name.lower() == first.lower() else c
+        replace(c, type=_insert_inside(c.type, tuple(rest), column)) if c.name.lower() == first.lower() else c
         for c in columns
     )
+
+
+def _insert_inside(kind: Type, path: Path, column: Column) -> Type:
+    match kind:
+        case Struct(fields):
+            return Struct(_insert(fields, path, column))
+        case Array(element):
+            return replace(kind, element=_insert_inside(element, path[1:], column))
+        case Map(_, value):
+            return replace(kind, value=_insert_inside(value, path[1:], column))
+    raise TypeError(f"{kind} has no fields")
 
 
 def _with_type(columns: tuple[Column, ...], path: Path, kind: Type) -> tuple[Column, ...]:
@@ -292,18 +296,33 @@ def _type_within(present: Type, path: Path, kind: Type) -> Type:
         case Struct(fields):
             return Struct(_with_type(fields, path, kind))
         case Array(element):
-            return Array(_type_within(element, path[1:], kind))
-        case Map(key, value):
-            return Map(key, _type_within(value, path[1:], kind))
+            return replace(present, element=_type_within(element, path[1:], kind))
+        case Map(_, value):
+            return replace(present, value=_type_within(value, path[1:], kind))
     raise TypeError(f"{present} has no fields")
 
 
-def _in_type(kind: Type, path: Path, change: _Change) -> Type:
+def _demanded(columns: tuple[Column, ...], path: Path, required: bool) -> tuple[Column, ...]:
+    first, *rest = path
+
+    def changed(column: Column) -> Column:
+        if rest:
+            return replace(column, type=_demanded_inside(column.type, tuple(rest), required))
+        return replace(column, required=required)
+
+    return tuple(changed(c) if c.name.lower() == first.lower() else c for c in columns)
+
+
+def _demanded_inside(kind: Type, path: Path, required: bool) -> Type:
     match kind:
         case Struct(fields):
-            return Struct(_in_struct(fields, path, change))
+            return Struct(_demanded(fields, path, required))
         case Array(element):
-            return Array(_in_type(element, path[1:], change))
-        case Map(key, value):
-            return Map(key, _in_type(value, path[1:], change))
+            if path[1:]:
+                return replace(kind, element=_demanded_inside(element, path[1:], required))
+            return replace(kind, element_required=required)
+        case Map(_, value):
+            if path[1:]:
+                return replace(kind, value=_demanded_inside(value, path[1:], required))
+            return replace(kind, value_required=required)
     raise TypeError(f"{kind} has no fields")

@@ -8,6 +8,7 @@ refuse the first real value later.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from esker.engine.compat import try_cast
 from esker.project.types import Column, Plain, quoted
 
+_SHOWN_CHARACTERS = 60
 _PATTERNS: tuple[tuple[str, str], ...] = (
     ("boolean", r"^(?i:true|false)$"),
     ("bigint", r"^-?(0|[1-9][0-9]{0,18})$"),
@@ -64,3 +66,66 @@ def _has(name: str, kind: str, pattern: str) -> Expression:
     value = _value(name)
     fits = value.rlike(pattern) & try_cast(value, kind).isNotNull()
     return F.when(value.isNotNull(), F.when(fits, 0).otherwise(1))
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """What keeps a column from having the type that most of its values have."""
+
+    column: str
+    kind: str
+    """The type of the other values."""
+    others: int
+    count: int
+    """How many values do not have it."""
+    value: str | None
+    """One of them; None where it is nobody's business."""
+    origin: str | None
+    """Where it stands: a file, if anybody knows."""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        line = f", line {self.line}" if self.line is not None else ""
+        place = f" ({self.origin}{line})" if self.origin else ""
+        shown = f'"{self.value[:_SHOWN_CHARACTERS]}"' if self.value is not None else "one"
+        because = f"{shown}{place}" if self.count == 1 else f"{self.count:,} values, such as {shown}{place}"
+        others = "the other value is" if self.others == 1 else f"the {self.others:,} others are"
+        return f'column "{self.column}" is text because of {because}; {others} of type {self.kind}'
+
+
+def find_misfits(frame: DataFrame, names: Sequence[str], origin: str) -> list[Misfit]:
+    """Return why columns of texts have no narrower type, where most of their values would.
+
+    The column `origin` tells where a row comes from.
+    """
+    if not names:
+        return []
+    asked = [
+        F.sum(_has(name, kind, pattern)).alias(f"{index}_{kind}")
+        for index, name in enumerate(names)
+        for kind, pattern in _PATTERNS
+    ]
+    filled = [F.count(_value(name)).alias(f"{index}_filled") for index, name in enumerate(names)]
+    row = frame.agg(*asked, *filled).first()
+    assert row is not None
+    found = {}
+    for index, name in enumerate(names):
+        # Of types that come equally close the first is the narrowest.
+        count, place = min((row[f"{index}_{kind}"] or 0, at) for at, (kind, _) in enumerate(_PATTERNS))
+        if 0 < count < row[f"{index}_filled"] - count:
+            found[name] = place, count, row[f"{index}_filled"] - count
+    if not found:
+        return []
+    first = frame.agg(
+        *(
+            F.min(F.when(_has(name, *_PATTERNS[place]) == 1, F.struct(_value(name), F.col(origin)))).alias(
+                name
+            )
+            for name, (place, _, _) in found.items()
+        )
+    ).first()
+    assert first is not None
+    return [
+        Misfit(name, _PATTERNS[place][0], others, count, *first[name])
+        for name, (place, count, others) in found.items()
+    ]

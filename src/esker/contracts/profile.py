@@ -20,6 +20,8 @@ _FEW = 20
 """A column with no more different values than this may be a set of values."""
 _REPEATED = 10
 """Each value of a set stands there so often, on average."""
+_ENOUGH = 20
+"""Of fewer rows than these, all values differ by chance."""
 _EXAMPLES = 3
 _LONGEST = 60
 """Longer values are no examples."""
@@ -34,7 +36,7 @@ class ColumnProfile:
     rows: int
     filled: int
     is_unique: bool = False
-    """All rows have a value, each another one."""
+    """All rows have a value, each another one; False for few rows, where that means nothing."""
     values: tuple[Any, ...] = ()
     """All values, where they are few."""
     examples: tuple[Any, ...] = ()
@@ -71,7 +73,7 @@ def profile(frame: DataFrame, columns: Sequence[Column]) -> list[ColumnProfile]:
                 column,
                 rows,
                 seen.filled,
-                is_unique=bool(rows) and distinct == rows,
+                is_unique=distinct == rows,
                 values=tuple(sorted(values)) if _is_set(seen.filled, values) else (),
                 examples=examples.get(column.name, ()),
                 low=seen.low,
@@ -125,7 +127,7 @@ def _closer(
     asked = []
     for index, column in enumerate(columns):
         seen, value = counted[column.name], F.col(quoted(column.name))
-        if rows and seen.filled == rows and seen.distinct >= rows * 0.9 and _may_identify(column):
+        if rows >= _ENOUGH and seen.filled == rows and seen.distinct >= rows * 0.9 and _may_identify(column):
             asked.append(F.count_distinct(value).alias(f"{index} distinct"))
         if 0 < seen.distinct <= _FEW * 1.2 and column.type in (Plain("string"), Plain("boolean")):
             asked.append(F.collect_set(value).alias(f"{index} values"))

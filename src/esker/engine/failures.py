@@ -139,7 +139,7 @@ def explain(
     if reads_source and found and "/metadata/" not in found[1]:
         return SourceUnreadable(re.sub("^/+", "/", found[1]).rstrip(".,)"), words)
     if last.kind in _OF_EXPRESSIONS:
-        return ExpressionFailed(what, _without_state(words))
+        return ExpressionFailed(what, words)
     return SparkFailed(what, f"{last.kind}: {words}", str(log))
 
 
@@ -155,9 +155,9 @@ def explained(what: str, log: Path, *, master: str = "", reads_source: bool = Fa
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a message, without Spark's error class in front."""
+    """Return the first line of a message, without Spark's error class in front and SQLSTATE behind."""
     line = text.strip().splitlines()[0] if text.strip() else ""
-    return re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line)
+    return re.sub(r"\s*SQLSTATE: \w{5}\b.*$", "", re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line))
 
 
 def place_of(error: PySparkException) -> tuple[int, int] | None:
@@ -168,11 +168,7 @@ def place_of(error: PySparkException) -> tuple[int, int] | None:
 
 def said_of_sql(error: PySparkException) -> str:
     """Return what Spark says of a statement that it does not understand, in a line."""
-    return _without_state(first_line(str(error)))
-
-
-def _without_state(text: str) -> str:
-    return re.sub(r"\s*SQLSTATE: \w+.*", "", text)
+    return first_line(str(error))
 
 
 def _of_database(chain: list[Cause]) -> str | None:

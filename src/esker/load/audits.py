@@ -7,8 +7,8 @@ same snapshot is published. If one does not, the branch stays for people to look
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +16,9 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, NullType, NumericType, StringType
 
+from esker.engine.current_catalog import current_catalog
 from esker.engine.failures import SQL_MISTAKES, explained, said_of_sql
 from esker.engine.iceberg.commit import STAGED, Attempt, SwapFailed
 from esker.engine.iceberg.metadata import SnapshotId
@@ -29,7 +31,7 @@ from esker.load.counts import RowCounts
 from esker.load.guards import Approved
 from esker.load.publish import Change, Commit, Made, staging_branch
 from esker.project.contract.model import Audit
-from esker.project.types import quoted
+from esker.project.types import Column, ddl, quoted
 
 DRAFT = "draft"
 """What a batch trips whose contract nobody has released."""
@@ -37,7 +39,10 @@ Note = Callable[[Sequence[Measure], SnapshotId, int], None]
 """Takes down what was found of a snapshot that is not published, and the changeset it would have been."""
 _WEEK = timedelta(days=7)
 _TRIES = 10
-_QUERY = "It is a query of Spark SQL that gives one number; {table} stands for the table as it will be."
+_QUERY = (
+    "It is a query of Spark SQL that gives one number; {table} stands for the table as it will be, and names "
+    "without a catalog are of its own."
+)
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,6 @@ class Audits:
     engine: Engine
     table: TableId
     audits: Sequence[Audit] = ()
-    file: str = ""
-    """The contract that they stand in."""
     is_draft: bool = False
     """Nobody has released the contract yet: every batch is for a person to look at."""
     warned: dict[str, None] = field(default_factory=dict)
@@ -129,20 +132,66 @@ class Audits:
                     age = F.unix_micros(F.lit(now)) - F.unix_micros(newest)
                     return _number(self._rows(staged).agg(age / 60_000_000))
                 case "sql":
-                    assert audit.query is not None
-                    view = f"esker_staged_{uuid4().hex}"
-                    self._rows(staged).createOrReplaceTempView(view)
-                    try:
-                        return _number(self.engine.spark.sql(audit.query.replace("{table}", view)))
-                    except SQL_MISTAKES as error:
-                        place = f"{self.file}:{audit.line}" if audit.line else self.file
-                        said = said_of_sql(error).replace(view, "{table}")
-                        raise InvalidRule(place, audit.name, said, _QUERY) from error
-                    finally:
-                        self.engine.spark.catalog.dropTempView(view)
+                    with _asked(self.engine, audit, self._rows(staged), self.table) as answer:
+                        return _number(answer)
 
     def _rows(self, snapshot: SnapshotId) -> DataFrame:
         return self.engine.spark.read.option("versionAsOf", str(snapshot)).table(self.table.sql)
+
+
+def check_audits(
+    engine: Engine, audits: Sequence[Audit], columns: tuple[Column, ...], table: TableId
+) -> None:
+    """Raise InvalidRule for a query that Spark cannot take for a table with these columns.
+
+    One that names a table which is not there yet is left for the run.
+    """
+    queries = [audit for audit in audits if audit.metric == "sql"]
+    if not queries:
+        return
+    rows = engine.spark.range(0).selectExpr(
+        *(f"CAST(NULL AS {ddl(column.type)}) AS {quoted(column.name)}" for column in columns)
+    )
+    for audit in queries:
+        with explained(f'cannot check the rule "{audit.name}"', engine.log):
+            try:
+                _check_query(engine, audit, rows, table)
+            except InvalidRule as error:
+                if not _lacks_table(error.__cause__):
+                    raise
+
+
+def _check_query(engine: Engine, audit: Audit, rows: DataFrame, table: TableId) -> None:
+    with _asked(engine, audit, rows, table) as answer:
+        kind = answer.schema.fields[0].dataType
+        if not isinstance(kind, NumericType | NullType | BooleanType | StringType):
+            why = f"it gives {kind.simpleString()}, and not a number"
+            raise InvalidRule(audit.place, audit.name, why, _QUERY)
+
+
+def _lacks_table(error: BaseException | None) -> bool:
+    # Spark 3.5 and 4.1 have other methods to ask for that.
+    return "[TABLE_OR_VIEW_NOT_FOUND]" in str(error)
+
+
+@contextmanager
+def _asked(engine: Engine, audit: Audit, rows: DataFrame, table: TableId) -> Iterator[DataFrame]:
+    """Give the answer of an audit's query, with `rows` as its table; names without a catalog are of the
+    table's. Raises InvalidRule, also for what goes wrong while the answer is read."""
+    assert audit.query is not None
+    view = f"esker_staged_{uuid4().hex}"
+    rows.createOrReplaceTempView(view)
+    try:
+        # In brackets: what is no query does not stand there, and nothing else is ever run.
+        query = audit.query.replace("{table}", view).rstrip().rstrip(";")
+        with current_catalog(engine, table.catalog):
+            answer = engine.spark.sql(f"SELECT * FROM (\n{query}\n) AS esker_audit")
+        yield answer
+    except SQL_MISTAKES as error:
+        why = said_of_sql(error).replace(f"`{view}`.", "").replace(view, "{table}")
+        raise InvalidRule(audit.place, audit.name, why, _QUERY) from error
+    finally:
+        engine.spark.catalog.dropTempView(view)
 
 
 @dataclass

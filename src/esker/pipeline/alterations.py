@@ -142,7 +142,10 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
     found = compare(
         columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact, is_loose=sent.is_loose
     )
-    _check_conflicts(present.id, declared.found, found)
+    if declared.found.conflicts:
+        conflicts = [conflict.replace("in the source", "declared") for conflict in declared.found.conflicts]
+        raise TypeConflict(str(present.id), conflicts, "the project declares")
+    _check_conflicts(present.id, found)
     found, notes, unknown = _allowed(pipeline, present.id, found)
     columns = with_changes(columns, found)
     own: tuple[Column, ...] = ()
@@ -170,7 +173,7 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
         if order != _renamed_order(present.sort_fields, declared.renamed):
             changes.append(Resort(present.id, order, is_frozen))
     if contract is not None:
-        changes += _described(pipeline, present, contract)
+        changes += _described(pipeline, present, declared.stored, contract)
     # Rows are checked by what is declared as required, also where older rows lack it.
     checked = with_required(columns, _demanded(pipeline, columns), required=True)
     return Altered(tuple(changes), checked, notes, unknown)
@@ -198,19 +201,22 @@ def _allowed(
     return found, notes, unknown
 
 
-def _described(pipeline: Pipeline, present: Table, contract: Contract) -> list[TableChange]:
-    """Return what the contract says of a table beyond its columns, and the table does not say yet."""
+def _described(
+    pipeline: Pipeline, present: Table, stored: tuple[Column, ...], contract: Contract
+) -> list[TableChange]:
+    """Return what the contract says of a table beyond its columns, and the table does not say yet.
+
+    `stored` are its columns by their new names.
+    """
     changes: list[TableChange] = []
-    docs = {}
-    required = set()
-    for column in present.columns:
-        declared = find(pipeline.declared_columns(), column.name)
-        if declared is not None and declared.doc and declared.doc != column.doc:
-            docs[column.name] = declared.doc
-        if column.required:
-            required.add(column.name.lower())
+    docs = tuple(
+        (path, declared.doc)
+        for path, column, declared in shared(stored, pipeline.declared_columns())
+        if declared.doc and declared.doc != column.doc
+    )
     if docs:
         changes.append(DescribeColumns(present.id, docs))
+    required = {column.name.lower() for column in present.columns if column.required}
     # Iceberg identifies rows by required columns only; a table that has rows cannot begin to require some.
     key = {name.lower() for name in contract.key}
     if key and key <= required and key != {name.lower() for name in present.identifier}:
@@ -335,6 +341,6 @@ def _renamed_order(
     return tuple(replace(field, column=names.get(field.column, field.column)) for field in order)
 
 
-def _check_conflicts(table: TableId, *found: Differences) -> None:
-    if conflicts := [conflict for differences in found for conflict in differences.conflicts]:
-        raise TypeConflict(str(table), conflicts)
+def _check_conflicts(table: TableId, found: Differences) -> None:
+    if found.conflicts:
+        raise TypeConflict(str(table), found.conflicts)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from esker.engine.iceberg.table import TableId, named_table
 from esker.engine.session import Engine
-from esker.errors import BackfillUnsuitable, Held
+from esker.errors import BackfillUnsuitable, EskerError, Held
 from esker.events import Listener, silent
 from esker.ledger.change_range import Point
 from esker.ledger.holds import Hold
@@ -46,11 +46,12 @@ from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.read import read_source
 from esker.pipeline.result import RunReport, RunResult
+from esker.pipeline.rules import awaited
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
 from esker.pipeline.sql.run import Answer, Session
 from esker.pipeline.windows import WindowLine, list_windows
-from esker.project import Project, load_project
+from esker.project import Pipeline, Project, load_project
 from esker.sources import Span
 from esker.sources.handed_over import HandedOver
 
@@ -188,8 +189,8 @@ class OpenProject:
     ) -> RunReport:
         """Run pipelines, or all; errors are in the report. With `only_due`, those that are due.
 
-        One that reads the table of another runs behind it. A family runs a pipeline for each table that its
-        database has now.
+        One that reads the table of another, or whose contract refers to it, runs behind it. A family runs a
+        pipeline for each table that its database has now.
         """
         wanted = self._chosen(pipelines)
         if only_due:
@@ -207,28 +208,39 @@ class OpenProject:
     def plan(self, pipelines: Sequence[str] = ()) -> list[PipelinePlan]:
         """Return what runs would do, and how contract, table and source differ. Nothing is changed.
 
-        Differences that keep a run from beginning leave their error in the plan.
+        What keeps a run from beginning is the plan's error; the others are planned all the same.
         """
-        return [plan for name in self._chosen(pipelines) for plan in self._plans(name)]
+        names = self._chosen(pipelines)
+        self._start()  # what goes wrong here is no pipeline's
+        return [plan for name in names for plan in self._plans(name)]
 
     def _plans(self, name: str) -> list[PipelinePlan]:
         family = self.project.family_of(name)
         if family is None:
             return [self._planned(name)]
-        found = discover(self.project, self._start, self.state, family).of(name)
-        catalog, mode = self.project.catalog_name(family.base.catalog), family.base.mode
-        unsuitable = [
-            PipelinePlan(
-                each.pipeline, TableId(catalog, each.target), mode, (), (), (), (), None, error=each.error
-            )
-            for each in found.unsuited
-        ]
-        return [*(self._planned(each) for each in found.names), *unsuitable]
+        try:
+            found = discover(self.project, self._start, self.state, family).of(name)
+        except EskerError as error:
+            return [self._unplanned(name, family.base, error)]
+        unsuited = (
+            self._unplanned(each.pipeline, family.base, each.error, each.target) for each in found.unsuited
+        )
+        return [*(self._planned(each) for each in found.names), *unsuited]
 
     def _planned(self, name: str) -> PipelinePlan:
-        with naming(name), closing(open_reader(self.engine, name)) as source:
-            plan = compare_and_plan(self.engine, self.state, name, source)
-            return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
+        try:
+            with naming(name), closing(open_reader(self.engine, name)) as source:
+                plan = compare_and_plan(self.engine, self.state, name, source)
+                notes = (*layout_notes(self.engine, plan, source), *awaited(self.engine, name, plan.table))
+                return replace(plan, notes=(*plan.notes, *notes))
+        except EskerError as error:
+            return self._unplanned(name, self.project.pipeline(name), error)
+
+    def _unplanned(
+        self, name: str, pipeline: Pipeline, error: EskerError, table: str | None = None
+    ) -> PipelinePlan:
+        place = TableId(self.project.catalog_name(pipeline.catalog), table or pipeline.table)
+        return PipelinePlan(name, place, pipeline.mode, (), (), (), (), None, error=error)
 
     def apply(self, plans: Sequence[PipelinePlan]) -> None:
         """Make the table changes of plans; no rows are loaded. Raises the error of a plan that has one."""

@@ -78,7 +78,7 @@ def open_loader(
     audits = Audits(engine, publisher.table)
     if contract is not None and not isinstance(source, StatementRows):
         is_draft = contract.is_draft and resolved is None
-        audits = Audits(engine, publisher.table, contract.audits, contract.file, is_draft)
+        audits = Audits(engine, publisher.table, contract.audits, is_draft)
 
     def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
         present = find_table(engine, table)

@@ -80,7 +80,8 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a table's files say of its rows."""
+    """What a table's files say of its rows. Those that are deleted stay in the files until these are
+    rewritten: `files.rows` leaves them out, figures of columns do not."""
 
     files: Files
     columns: list[ColumnStatistics]

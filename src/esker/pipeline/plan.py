@@ -69,12 +69,12 @@ class PipelinePlan:
     has_more: bool = False
     """There is more beyond the slices."""
     error: EskerError | None = None
-    """What keeps the run from beginning, where that is one of these differences, or the declaration."""
+    """What keeps the run from beginning: one of these differences, the declaration, or the source."""
 
     @property
     def is_empty(self) -> bool:
         """Nothing to do."""
-        return not self.changes and not self.slices
+        return not self.changes and not self.slices and self.error is None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -163,7 +163,7 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
     changes, columns = altered.changes, altered.columns
     notes = [*seen.notes, *altered.notes]
     if contract is not None:
-        check_rules(engine, contract, columns)
+        check_rules(engine, contract, columns, table)
         notes += unchecked(contract)
     if columns and pipeline.is_keyed:
         check_key(pipeline, columns)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from esker.errors import EskerError
+from esker.errors import EskerError, common_status
 from esker.ledger.entry import Position
 from esker.load.counts import RowCounts
 
@@ -72,10 +72,7 @@ class RunReport:
     @property
     def exit_status(self) -> int:
         """0 when all went well; the errors' status when they agree on one; else 1."""
-        statuses = {result.error.exit_status for result in self.pipelines if result.error is not None}
-        if not statuses:
-            return 0
-        return statuses.pop() if len(statuses) == 1 else 1
+        return common_status(result.error for result in self.pipelines if result.error is not None)
 
     def as_json(self) -> dict[str, Any]:
         return {"status": self.status, "pipelines": [result.as_json() for result in self.pipelines]}

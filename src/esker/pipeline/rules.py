@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,7 @@ from esker.engine.iceberg.table import TableId, find_table
 from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
 from esker.errors import InvalidRule, UnknownReference
+from esker.load.audits import check_audits
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.contract.model import PluggedIn, Reference, RowRule, Unique
@@ -28,8 +29,10 @@ from esker.project.types import Column, ddl, quoted
 _BY_CHANCE = re.compile(r"\b(rand|randn|random|uuid|shuffle|monotonically_increasing_id)\s*\(", re.IGNORECASE)
 _BESIDE_OTHERS = ("append", "upsert", "insert_only", "delete_insert")
 """Modes in which rows of the table stay beside those of a batch."""
-_taken: WeakKeyDictionary[Engine, set[tuple[tuple[str, ...], tuple[Column, ...]]]] = WeakKeyDictionary()
-"""Conditions that Spark has taken already, with the columns that it took them for."""
+_taken: WeakKeyDictionary[Engine, set[tuple[tuple[str | None, ...], tuple[Column, ...]]]] = (
+    WeakKeyDictionary()
+)
+"""Conditions and queries that Spark has taken already, with the columns that it took them for."""
 
 
 def row_rules(
@@ -62,13 +65,20 @@ def row_rules(
     return RowRules.of(contract, tuple(related)).at(datetime.now(UTC))
 
 
-def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...]) -> None:
-    """Raise InvalidRule for a condition that Spark cannot take for these columns."""
+def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...], table: TableId) -> None:
+    """Raise InvalidRule for SQL that Spark cannot take for a table with these columns."""
     rules = [rule for rule in contract.rules if isinstance(rule, RowRule)]
     known = _taken.setdefault(engine, set())
-    conditions = tuple(rule.condition for rule in rules)
-    if not rules or (conditions, columns) in known:
+    asked = (*(rule.condition for rule in rules), *(audit.query for audit in contract.audits)), columns
+    if asked in known:
         return
+    if rules:
+        _check_conditions(engine, rules, columns)
+    check_audits(engine, contract.audits, columns, table)
+    known.add(asked)
+
+
+def _check_conditions(engine: Engine, rules: Sequence[RowRule], columns: tuple[Column, ...]) -> None:
     # A row without values: nothing but the rules themselves can be wrong. Spark must not know that there are
     # none: it would look at no rule then. Nor need Python make it: that takes a process.
     nothing = engine.spark.range(1, numPartitions=1).selectExpr(
@@ -80,19 +90,16 @@ def check_rules(engine: Engine, contract: Contract, columns: tuple[Column, ...])
 
     for rule in rules:
         if _BY_CHANCE.search(rule.condition):
-            place = f"{rule.file}:{rule.line}" if rule.line else rule.file
-            raise InvalidRule(place, rule.name, "it gives another answer each time")
+            raise InvalidRule(rule.place, rule.name, "it gives another answer each time")
     try:
-        run(conditions)
+        run(rule.condition for rule in rules)
     except JvmFailure:
         for rule in rules:
             try:
                 run([rule.condition])
             except JvmFailure as error:
-                place = f"{rule.file}:{rule.line}" if rule.line else rule.file
-                raise InvalidRule(place, rule.name, first_line(causes(error)[-1].message)) from error
+                raise InvalidRule(rule.place, rule.name, first_line(causes(error)[-1].message)) from error
         raise
-    known.add((conditions, columns))
 
 
 def unchecked(contract: Contract) -> tuple[str, ...]:
@@ -103,6 +110,16 @@ def unchecked(contract: Contract) -> tuple[str, ...]:
         if isinstance(rule, PluggedIn) and rule.engine not in installed()
     ]
     return (*contract.notes, *absent)
+
+
+def awaited(engine: Engine, name: str, table: TableId) -> tuple[str, ...]:
+    """Return which tables must be there before rows of a pipeline can be checked, and are not, in words."""
+    contract = engine.project.contract(name)
+    return tuple(
+        f'rule "{rule.name}" looks into table "{rule.table}", which is not there; without it the run stops'
+        for rule in (contract.rules if contract is not None else ())
+        if isinstance(rule, Reference) and find_table(engine, TableId(table.catalog, rule.table)) is None
+    )
 
 
 def _is_key(pipeline: Pipeline, columns: tuple[str, ...]) -> bool:
@@ -130,11 +147,12 @@ def _reference(
 ) -> ReferencedRows:
     other = TableId(catalog, rule.table)
     present = find_table(engine, other)
+    place = f"{contract.file}:{rule.line}" if rule.line else contract.file
     if present is None:
-        raise UnknownReference(contract.file, rule.name, f'there is no table "{rule.table}"')
+        raise UnknownReference(place, rule.name, f'there is no table "{rule.table}"')
     for name in rule.to:
         if find(present.columns, name) is None:
-            raise UnknownReference(contract.file, rule.name, f'table "{rule.table}" has no column "{name}"')
+            raise UnknownReference(place, rule.name, f'table "{rule.table}" has no column "{name}"')
     checked = CheckedRule(rule.name, rule.severity, rule.limits)
     others = pinned_rows(engine, present)
     return ReferencedRows(checked, flag, rule.columns, rule.table, rule.to, others)

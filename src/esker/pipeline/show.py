@@ -29,6 +29,7 @@ class SnapshotLine:
     operation: str
     added_records: int
     total_records: int
+    """Without rows that are deleted by their position."""
     pipeline: str | None
     changeset: int | None
 
@@ -122,7 +123,8 @@ def _snapshots(engine: Engine, table: TableId) -> list[SnapshotLine]:
                 committed_at=row["committed_at"].isoformat(),
                 operation=row["operation"],
                 added_records=int(summary.get("added-records", 0)),
-                total_records=int(summary.get("total-records", 0)),
+                total_records=int(summary.get("total-records", 0))
+                - int(summary.get("total-position-deletes", 0)),
                 pipeline=summary.get("esker.pipeline"),
                 changeset=int(changeset) if changeset else None,
             )

@@ -242,20 +242,23 @@ class IdentifyBy:
 
 @dataclass(frozen=True)
 class DescribeColumns:
-    """Store other descriptions of columns."""
+    """Store other descriptions of columns, and of fields inside columns."""
 
     table: TableId
-    docs: Mapping[str, str]
+    docs: tuple[tuple[Path, str], ...]
     needs_apply: bool = False
 
     def __str__(self) -> str:
-        return f"describe in table {self.table}: {', '.join(self.docs)}"
+        return f"describe in table {self.table}: {', '.join(self._named())}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"change": "describe_columns", "table": str(self.table), "columns": dict(self.docs)}
+        return {"change": "describe_columns", "table": str(self.table), "columns": self._named()}
 
     def apply(self, engine: Engine) -> None:
         alter.describe_columns(engine, self.table, self.docs)
+
+    def _named(self) -> dict[str, str]:
+        return {".".join(path): doc for path, doc in self.docs}
 
 
 @dataclass(frozen=True)

@@ -235,12 +235,16 @@ class Project(Declaration):
         return self.catalog_of(connection).why_not_keyed()
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what people should know of the catalogs before they use them."""
-        return tuple(
+        """Return what people should know of catalogs and contracts before they use them."""
+        of_catalogs = (
             f"catalog {name}: {warning}"
             for name, catalog in self.catalogs().items()
             for warning in catalog.warnings()
         )
+        of_contracts = (
+            f"{contract.file}: {note}" for contract in self._contracts.values() for note in contract.notes
+        )
+        return tuple(dict.fromkeys((*of_catalogs, *of_contracts)))
 
     def _further_catalogs(self) -> dict[str, Catalog]:
         return {name: kind for name, kind in self.connections.items() if not isinstance(kind, _STORES)}

@@ -27,11 +27,15 @@ _PLAIN = (
 _JSON_NAMES = {"int": "integer", "bigint": "long"}
 _FROM_JSON = {"integer": "int", "long": "bigint", "byte": "int", "short": "int"}
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
-_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\W\d]\w*)|(\d+)|([<>(),:]))")
+_TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^'\\]|\\.)*')|([^\W\d]\w*)|(\d+)|([<>(),:]))", re.DOTALL)
 
 
 class TypeSyntaxError(ValueError):
     """A type was written in a way that cannot be read."""
+
+
+class TooManyDigits(TypeSyntaxError):
+    """A decimal with more digits than Iceberg has."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,11 @@ class Array:
     """A list of values of one type."""
 
     element: Type
+    element_required: bool = False
+    """No element may be without a value."""
 
     def __str__(self) -> str:
-        return f"array<{self.element}>"
+        return f"array<{self.element}{_not_null(self.element_required)}>"
 
     def as_json(self) -> Any:
         return {"type": "array", "elementType": self.element.as_json(), "containsNull": True}
@@ -83,9 +89,11 @@ class Map:
 
     key: Type
     value: Type
+    value_required: bool = False
+    """No entry may be without a value; a key always has one."""
 
     def __str__(self) -> str:
-        return f"map<{self.key},{self.value}>"
+        return f"map<{self.key},{self.value}{_not_null(self.value_required)}>"
 
     def as_json(self) -> Any:
         return {
@@ -115,12 +123,7 @@ class Column:
 
     def ddl(self) -> str:
         """Return the column as it stands in CREATE TABLE."""
-        text = f"{quoted(self.name)} {ddl(self.type, is_whole=True)}"
-        if self.required:
-            text += " NOT NULL"
-        if self.doc:
-            text += f" COMMENT {literal(self.doc)}"
-        return text
+        return f"{quoted(self.name)} {ddl(self.type, is_whole=True)}{_said(self)}"
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,8 @@ class Struct:
     fields: tuple[Column, ...]
 
     def __str__(self) -> str:
-        return "struct<" + ",".join(f"{_shown(f.name)}:{f.type}{_not_null(f)}" for f in self.fields) + ">"
+        fields = (f"{_shown(f.name)}:{f.type}{_not_null(f.required)}" for f in self.fields)
+        return f"struct<{','.join(fields)}>"
 
     def as_json(self) -> Any:
         return {"type": "struct", "fields": [field.as_json() for field in self.fields]}
@@ -168,8 +172,13 @@ def columns_as_text(columns: tuple[Column, ...]) -> tuple[Column, ...]:
     return tuple(Column(column.name, as_text(column.type)) for column in columns)
 
 
-def _not_null(field: Column) -> str:
-    return " NOT NULL" if field.required else ""
+def _not_null(is_required: bool) -> str:
+    return " NOT NULL" if is_required else ""
+
+
+def _said(field: Column) -> str:
+    """Return what is said of a field beyond its type."""
+    return _not_null(field.required) + (f" COMMENT {literal(field.doc)}" if field.doc else "")
 
 
 def _shown(name: str) -> str:
@@ -179,16 +188,18 @@ def _shown(name: str) -> str:
 def ddl(kind: Type, *, is_whole: bool = False) -> str:
     """Return a type as Spark's SQL knows it, with every field name quoted.
 
-    With `is_whole` also what Spark casts to no value: required fields, and types that only Iceberg has.
+    With `is_whole` also what Spark casts to no value: what is required inside, and types that only Iceberg
+    has. All that `parse_type` knows of a type stands there then, docs of fields included.
     """
     match kind:
-        case Array(element):
-            return f"array<{ddl(element, is_whole=is_whole)}>"
-        case Map(key, value):
-            return f"map<{ddl(key, is_whole=is_whole)}, {ddl(value, is_whole=is_whole)}>"
+        case Array(element, required):
+            return f"array<{ddl(element, is_whole=is_whole)}{_not_null(required and is_whole)}>"
+        case Map(key, value, required):
+            inner = ddl(value, is_whole=is_whole) + _not_null(required and is_whole)
+            return f"map<{ddl(key, is_whole=is_whole)}, {inner}>"
         case Struct(fields):
             parts = (
-                f"{quoted(f.name)}: {ddl(f.type, is_whole=is_whole)}{_not_null(f) if is_whole else ''}"
+                f"{quoted(f.name)}: {ddl(f.type, is_whole=is_whole)}{_said(f) if is_whole else ''}"
                 for f in fields
             )
             return f"struct<{', '.join(parts)}>"
@@ -213,12 +224,12 @@ def stored_types(kind: Type) -> tuple[str, ...]:
 
 
 def has_required(kind: Type) -> bool:
-    """Tell whether a field inside a type is required. Keys of maps are not looked into."""
+    """Tell whether something inside a type is required. Keys of maps are not looked into."""
     match kind:
         case Struct(fields):
             return any(field.required or has_required(field.type) for field in fields)
-        case Array(inner) | Map(_, inner):
-            return has_required(inner)
+        case Array(inner, required) | Map(_, inner, required):
+            return required or has_required(inner)
     return False
 
 
@@ -307,16 +318,16 @@ class _Parser:
                 return self.decimal()
             case "array" | "list":
                 self.next("<")
-                element = self.type()
+                element, required = self.type(), self.not_null()
                 self.next(">")
-                return Array(element)
+                return Array(element, required)
             case "map":
                 self.next("<")
                 key = self.type()
                 self.next(",")
-                value = self.type()
+                value, required = self.type(), self.not_null()
                 self.next(">")
-                return Map(key, value)
+                return Map(key, value, required)
             case "struct":
                 return self.struct()
             case "uuid":
@@ -327,7 +338,10 @@ class _Parser:
                 self.next(")")
                 return Plain("binary", f"fixed({length})")
             case "time":
-                raise TypeSyntaxError("Spark reads no columns of type time; write string")
+                raise TypeSyntaxError(
+                    "Spark reads and writes no columns of type time; write string, in a contract with "
+                    "logicalType: time or a pattern, or bigint for microseconds since midnight"
+                )
             case "string" if self.take("("):
                 self.next()
                 self.next(")")
@@ -344,7 +358,7 @@ class _Parser:
         scale = self.number() if self.take(",") else 0
         self.next(")")
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
-            raise TypeSyntaxError(f"decimal({precision},{scale}): at most 38 digits, scale within")
+            raise TooManyDigits(f"decimal({precision},{scale}): at most 38 digits, scale within")
         return Decimal(precision, scale)
 
     def number(self) -> int:
@@ -362,7 +376,7 @@ class _Parser:
                 raise TypeSyntaxError(f'in type "{self.text}": field "{name}" stands there twice')
             self.next(":")
             kind = self.type()
-            fields.append(Column(name, kind, required=self.not_null()))
+            fields.append(Column(name, kind, self.not_null(), self.comment()))
             if not self.take(","):
                 break
         self.next(">")
@@ -373,6 +387,15 @@ class _Parser:
         found = words == ["NOT", "NULL"]
         self.at += 2 * found
         return found
+
+    def comment(self) -> str | None:
+        if self.at >= len(self.tokens) or self.tokens[self.at].upper() != "COMMENT":
+            return None
+        self.at += 1
+        token = self.next()
+        if not token.startswith("'"):
+            raise TypeSyntaxError(f'in type "{self.text}": expected a text in quotes, found "{token}"')
+        return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL)
 
     def field_name(self) -> str:
         token = self.next()

@@ -11,7 +11,7 @@ import pytest
 
 from esker.project.contract import Contract, UnreadableContract, read_contract
 from esker.project.contract.model import Amount, Audit, Bound, PluggedIn, Reference, RowRule, Unique
-from esker.project.types import Array, Map, Struct
+from esker.project.types import Array, Column, Map, Plain, Struct, parse_type
 
 HEAD = """\
 apiVersion: v3.1.0
@@ -95,6 +95,11 @@ def test_types(tmp_path: Path, declared: str, kind: str) -> None:
             "map: {key: {logicalType: string}, value: {logicalType: object, properties: [{name: city, logicalType: string, required: true, description: Where}]}}",
             "map<string,struct<city:string NOT NULL,zip:string>>",
         ),
+        (
+            "map<string, array<struct<city: string, zip: string>>>",
+            "map: {key: {logicalType: string}, value: {logicalType: array, required: true, items: {logicalType: object, required: true, properties: [{name: city, logicalType: string, description: Where}]}}}",
+            "map<string,array<struct<city:string,zip:string> NOT NULL> NOT NULL>",
+        ),
     ],
 )
 @pytest.mark.parametrize(
@@ -109,8 +114,45 @@ def test_what_is_said_inside_a_type_that_is_spelled_out(
     found = read(tmp_path, text).columns[0].column.type
     assert str(found) == kind
     match found:
-        case Array(Struct(fields)) | Map(_, Struct(fields)) | Struct(fields):
+        case Array(Struct(fields)) | Map(_, Struct(fields) | Array(Struct(fields))) | Struct(fields):
             assert [field.doc for field in fields] == ["Where", None]
+
+
+def test_what_is_said_inside_reaches_the_pipeline(tmp_path: Path) -> None:
+    """Descriptions and requirements at any depth; Iceberg has no place for those of elements and values."""
+    contract = read(
+        tmp_path,
+        """
+        - name: tags
+          logicalType: array
+          description: What it is about
+          items: {logicalType: string, required: true, description: "One word's worth"}
+        - name: names
+          logicalType: map
+          map:
+            key: {logicalType: string, description: A language}
+            value:
+              logicalType: object
+              required: true
+              properties:
+                - {name: given name, logicalType: string, required: true, description: "As it's said:\\nfirst \\\\ second"}
+        """,
+    )
+    declared = contract.as_declared()["columns"]
+    assert {name: column["doc"] for name, column in declared.items()} == {
+        "tags": "What it is about; element: One word's worth",
+        "names": "key: A language",
+    }
+    assert {name: parse_type(column["type"]) for name, column in declared.items()} == {
+        "tags": Array(Plain("string"), element_required=True),
+        "names": Map(
+            Plain("string"),
+            Struct(
+                (Column("given name", Plain("string"), True, "As it's said:\nfirst \\ second"),),
+            ),
+            value_required=True,
+        ),
+    }
 
 
 def test_columns(tmp_path: Path) -> None:
@@ -184,7 +226,9 @@ def test_layout(tmp_path: Path) -> None:
         ("logicalType: string\n  quality:\n    - {metric: nullValues, mustBe: 0, name: filled}", "filled", "`it` IS NOT NULL", "has no value"),
         ("logicalType: string\n  quality:\n    - {type: custom, engine: esker, implementation: length(it) > 1, name: long}", "long", "length(it) > 1", "breaks length(it) > 1"),
         ("logicalType: array\n  items: {name: each, logicalType: integer, logicalTypeOptions: {minimum: 1}}", "it.element.minimum", "forall(`it`, e1 -> coalesce(e1 >= 1, true))", "is less than 1"),
-        ("logicalType: array\n  items: {name: each, logicalType: integer, required: true}", "it.element.required", "forall(`it`, e1 -> coalesce(e1 IS NOT NULL, true))", "has no value"),
+        ("logicalType: map\n  map: {key: {logicalType: string, logicalTypeOptions: {maxLength: 2}}, value: {logicalType: integer}}", "it.key.maxLength", "forall(map_keys(`it`), e1 -> coalesce((octet_length(e1) <= 2 OR char_length(e1) <= 2), true))", "is longer than 2 characters"),
+        ("logicalType: map\n  map: {key: {logicalType: string}, value: {logicalType: array, items: {logicalType: integer, logicalTypeOptions: {minimum: 1}}}}", "it.value.element.minimum", "forall(map_values(`it`), e1 -> coalesce(forall(e1, e2 -> coalesce(e2 >= 1, true)), true))", "is less than 1"),
+        ("logicalType: time", "it.time", "`it` RLIKE '^([01]\\\\d|2[0-3]):[0-5]\\\\d(:[0-5]\\\\d(\\\\.\\\\d+)?)?(Z|[+-]\\\\d\\\\d:?\\\\d\\\\d)?$'", "is no time of day"),
     ],
 )  # fmt: skip
 def test_row_rules(tmp_path: Path, declared: str, name: str, condition: str, why: str) -> None:
@@ -234,7 +278,7 @@ def test_rules_of_other_kinds(tmp_path: Path) -> None:
     assert missing.condition == "`customer` IS NOT NULL AND `customer` NOT IN ('n/a')"
     assert isinstance(rule(contract, "outside"), PluggedIn)
     assert rule(contract, "rowCount") == Audit(
-        "rowCount", "row_count", Bound("mustBeGreaterThan", 10), line=21
+        "rowCount", "row_count", Bound("mustBeGreaterThan", 10), file="orders.odcs.yaml", line=21
     )
     assert rule(contract, "pairs") == Unique("pairs", ("email", "customer"))
     assert rule(contract, "total").query == "select count(*) from {table}"
@@ -247,10 +291,14 @@ def test_rules_of_other_kinds(tmp_path: Path) -> None:
     [
         ("logicalType: string\n  requiredd: true", '11:9: schema.0.properties.0.requiredd: unknown key "requiredd"; did you mean "required"?'),
         ("logicalType: strin", '10:9: schema.0.properties.0.logicalType: "strin" is not known here; did you mean "string"?'),
+        ("logicalType: integer\n  logicalTypeOptions: {minimun: 0}", 'unknown key "minimun"; did you mean "minimum"?'),
         ("logicalType: string\n  required: perhaps", '11:9: schema.0.properties.0.required: expected true or false, found "perhaps"'),
         ("physicalType: int\n  logicalTypeOptions: {minimum: 1, maximum: 9}", "11:9: schema.0.properties.0.logicalTypeOptions: which options there are depends on logicalType:"),
         ("description: no type", "the column has no type; write logicalType: or physicalType:"),
         ("physicalType: GEOGRAPHY", 'unknown type "geography"'),
+        ("physicalType: TIME(6)", "10:9: schema.0.properties.0.physicalType: Spark reads and writes no columns of type time; write string"),
+        ("logicalType: time\n  customProperties: [{property: icebergType, value: time}]", "11:52: schema.0.properties.0.customProperties.0.value: Spark reads and writes no columns of type time; write string"),
+        ("logicalType: array\n  items: {physicalType: 'struct<a: time>'}", "11:17: schema.0.properties.0.items.physicalType: Spark reads and writes no columns of type time; write string"),
         ("logicalType: array", "an array needs items:"),
         ("physicalType: 'struct<a: int>'\n  properties: [{name: b, logicalType: string}]", 'type struct<a:int> has no field "b"'),
         ("logicalType: integer\n  logicalTypeOptions: {minimum: 5, maximum: 1}", "minimum is more than maximum: no value can be both"),

@@ -64,10 +64,13 @@ def repartition(
         _alter(engine, table, f"ADD PARTITION FIELD {transform_sql(field)}")
 
 
-def describe_columns(engine: Engine, table: TableId, docs: Mapping[str, str]) -> None:
-    """Give columns other docs."""
-    for name, doc in docs.items():
-        _alter(engine, table, f"ALTER COLUMN {quoted(name)} COMMENT {literal(doc)}")
+def describe_columns(engine: Engine, table: TableId, docs: Iterable[tuple[tuple[str, ...], str]]) -> None:
+    """Give columns and fields, each by its path, other docs, in one commit."""
+    with explained(f'cannot alter table "{table}"', engine.log):
+        update = java_table(engine, table).updateSchema().caseSensitive(False)
+        for path, doc in docs:
+            update.updateColumnDoc(".".join(path), doc)
+        update.commit()
 
 
 def set_properties(engine: Engine, table: TableId, properties: Mapping[str, str]) -> None:

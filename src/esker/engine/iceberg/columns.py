@@ -42,11 +42,11 @@ def _type_json(kind: Type, ids: Iterator[int]) -> Any:
     match kind:
         case Struct(fields):
             return {"type": "struct", "fields": [_field(field, ids) for field in fields]}
-        case Array(element):
+        case Array(element, required):
             number = next(ids)
             inner = _type_json(element, ids)
-            return {"type": "list", "element-id": number, "element": inner, "element-required": False}
-        case Map(key, value):
+            return {"type": "list", "element-id": number, "element": inner, "element-required": required}
+        case Map(key, value, required):
             keys, values = next(ids), next(ids)
             return {
                 "type": "map",
@@ -54,7 +54,7 @@ def _type_json(kind: Type, ids: Iterator[int]) -> Any:
                 "key": _type_json(key, ids),
                 "value-id": values,
                 "value": _type_json(value, ids),
-                "value-required": False,
+                "value-required": required,
             }
         case Decimal(precision, scale):
             return f"decimal({precision}, {scale})"
@@ -73,7 +73,7 @@ def _type_of(kind: Any) -> Type:
         return Plain(_FROM.get(kind, kind), "uuid" if kind == "uuid" else None)
     match kind["type"]:
         case "list":
-            return Array(_type_of(kind["element"]))
+            return Array(_type_of(kind["element"]), kind["element-required"])
         case "map":
-            return Map(_type_of(kind["key"]), _type_of(kind["value"]))
+            return Map(_type_of(kind["key"]), _type_of(kind["value"]), kind["value-required"])
     return Struct(columns_of(kind))

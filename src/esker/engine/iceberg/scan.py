@@ -18,16 +18,21 @@ from esker.errors import InvalidFilter
 
 @dataclass(frozen=True)
 class Files:
-    """How many data files, rows and bytes a scan would read."""
+    """How many data files and bytes a scan would read, and how many rows these hold."""
 
     files: int
     rows: int
+    """Without those that are deleted; at most so many where `is_exact` is false."""
     bytes: int
+    deleted: int = 0
+    """Rows that are deleted by their position, and stay in the files until these are rewritten."""
+    is_exact: bool = True
+    """False where an engine deleted rows by value, too: how many these are, only a scan can tell."""
 
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What the files' metadata knows of one column."""
+    """What the files' metadata knows of one column; rows that are deleted, and stay in the files, count."""
 
     column: str
     values: int | None
@@ -49,13 +54,26 @@ def planned_files(engine: Engine, table: TableId, where: str | None) -> Files:
         except JvmFailure as error:
             raise InvalidFilter(where, first_line(causes(error)[0].message) or str(error)) from error
     files = rows = size = 0
+    concerned: list[str] = []
+    contents: set[str] = set()
     with explained(f'cannot plan a scan of table "{table}"', engine.log):
         tasks = scan.planFiles()
         for task in each(tasks):
-            file = task.file()
+            file, deletes = task.file(), task.deletes()
             files, rows, size = files + 1, rows + file.recordCount(), size + file.fileSizeInBytes()
+            if not deletes.isEmpty():
+                concerned.append(file.location())
+                contents |= {str(delete.content()) for delete in each(deletes)}
         tasks.close()
-    return Files(files, rows, size)
+        gone = _deleted_by_position(engine, table) if "POSITION_DELETES" in contents else {}
+    deleted = sum(gone.get(path, 0) for path in concerned)
+    return Files(files, rows - deleted, size, deleted, is_exact="EQUALITY_DELETES" not in contents)
+
+
+def _deleted_by_position(engine: Engine, table: TableId) -> dict[str, int]:
+    """Return how many rows of each data file are deleted by their position. Reads the files of deletes."""
+    deletes = engine.spark.table(f"{table.sql}.`position_deletes`").select("file_path", "pos").distinct()
+    return {row["file_path"]: row["count"] for row in deletes.groupBy("file_path").count().collect()}
 
 
 def column_statistics(engine: Engine, table: Table) -> list[ColumnStatistics]:

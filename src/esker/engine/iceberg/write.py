@@ -15,6 +15,8 @@ from esker.engine.iceberg.partition import split
 from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema
 from esker.engine.store import Store
 
+_BLOOM_FILTER = "write.parquet.bloom-filter-enabled.column."
+_FALSE_POSITIVES = "write.parquet.bloom-filter-fpp.column."
 _UNSORTED = 0
 _ROW_GROUP = 20_000
 """Rows of a row group: a lookup of few keys reads only the groups that can hold them."""
@@ -46,6 +48,7 @@ def write_files(
             location,
             part.cast(schema.arrow),
             properties.get("write.parquet.compression-codec", "zstd"),
+            filters=_bloom_filters(properties, part),
         )
         facts = metrics(footer, schema.arrow, properties) | {
             "split-offsets": split_offsets(footer),
@@ -64,6 +67,15 @@ def write_files(
         )
         size += written
     return files, size
+
+
+def _bloom_filters(properties: Mapping[str, str], rows: pa.Table) -> dict[str, Any]:
+    """Return the Bloom filters that a table's properties ask for, as Arrow takes them."""
+    return {
+        name: {"ndv": max(len(rows), 1), "fpp": float(properties.get(f"{_FALSE_POSITIVES}{name}", 0.01))}
+        for key, value in properties.items()
+        if (name := key.removeprefix(_BLOOM_FILTER)) != key and value == "true" and name in rows.column_names
+    }
 
 
 def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[Any]:
@@ -88,9 +100,15 @@ def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[
 
 
 def write_parquet(
-    store: Store, location: str, rows: pa.Table, codec: str, *, is_plain: bool = False
+    store: Store,
+    location: str,
+    rows: pa.Table,
+    codec: str,
+    *,
+    is_plain: bool = False,
+    filters: Mapping[str, Any] | None = None,
 ) -> tuple[int, pq.FileMetaData]:
-    """Write rows as a Parquet file; return its bytes and its footer.
+    """Write rows as a Parquet file, with Bloom filters of columns; return its bytes and its footer.
 
     Of a plain file, readers cannot tell which of Arrow's own types its values had here.
     """
@@ -103,6 +121,7 @@ def write_parquet(
         row_group_size=_ROW_GROUP,
         metadata_collector=footers,
         store_schema=not is_plain,
+        bloom_filter_options=dict(filters) if filters else None,
     )
     buffer = sink.getvalue()
     store.write_bytes(location, buffer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from esker.project.types import (
     Map,
     Plain,
     Struct,
+    TooManyDigits,
     Type,
     TypeSyntaxError,
     parse_type,
@@ -64,7 +66,24 @@ def _column(document: Document, path: KeyPath, declared: dict[str, Any]) -> Colu
     if not name:
         raise Mistake(path, 'key "name" is missing')
     kind = _type(document, path, declared)
-    return Column(name, kind, _is_required(declared), declared.get("description"))
+    return Column(name, kind, _is_required(declared), _doc(declared))
+
+
+def _doc(declared: dict[str, Any]) -> str | None:
+    """Return a property's description, and those of its elements, values and keys, which Iceberg has no
+    place for."""
+    own = declared.get("description")
+    inside = [f"{name}: {text}" for name, text in _docs_inside(declared)]
+    return "; ".join([*([str(own)] if own else []), *inside]) or None
+
+
+def _docs_inside(declared: dict[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    parts = {"element": declared.get("items"), **_dict(declared.get("map"))}
+    for name, inner in parts.items():
+        if isinstance(inner, dict):
+            if inner.get("description"):
+                yield f"{path}{name}", str(inner["description"])
+            yield from _docs_inside(inner, f"{path}{name}.")
 
 
 def _is_required(declared: dict[str, Any]) -> bool:
@@ -73,17 +92,19 @@ def _is_required(declared: dict[str, Any]) -> bool:
 
 def _type(document: Document, path: KeyPath, declared: dict[str, Any]) -> Type:
     """Return a property's type. What is said of the physical type wins when it can be read."""
-    if (own := Options(document, path).text("icebergType")) is not None:
+    options = Options(document, path)
+    if (own := options.text("icebergType")) is not None:
         try:
             return _described(path, parse_type(own), declared)
         except TypeSyntaxError as error:
-            raise Mistake((*path, "customProperties"), str(error)) from None
+            raise Mistake(options.place("icebergType"), str(error)) from None
     physical = declared.get("physicalType")
     if physical is not None:
         try:
             return _described(path, parse_type(_plain(physical)), declared)
         except TypeSyntaxError as error:
-            if declared.get("logicalType") is None:
+            # A number in place of such a decimal would lose digits.
+            if declared.get("logicalType") is None or isinstance(error, TooManyDigits):
                 raise Mistake((*path, "physicalType"), str(error)) from None
     return _logical_type(document, path, declared)
 
@@ -103,15 +124,21 @@ def _described(path: KeyPath, kind: Type, declared: dict[str, Any]) -> Type:
                     found[at],
                     type=_described(place, found[at].type, each),
                     required=found[at].required or _is_required(each),
-                    doc=each.get("description") or found[at].doc,
+                    doc=_doc(each) or found[at].doc,
                 )
             return Struct(tuple(found))
-        case Array(element):
-            return Array(_described((*path, "items"), element, _dict(declared.get("items"))))
-        case Map(key, value):
+        case Array(element, required):
+            items = _dict(declared.get("items"))
+            inner = _described((*path, "items"), element, items)
+            return Array(inner, required or _is_required(items))
+        case Map(key, value, required):
             parts = _dict(declared.get("map"))
-            inner = _described((*path, "map", "value"), value, _dict(parts.get("value")))
-            return Map(_described((*path, "map", "key"), key, _dict(parts.get("key"))), inner)
+            of_key, of_value = _dict(parts.get("key")), _dict(parts.get("value"))
+            return Map(
+                _described((*path, "map", "key"), key, of_key),
+                _described((*path, "map", "value"), value, of_value),
+                required or _is_required(of_value),
+            )
     return kind
 
 
@@ -132,13 +159,13 @@ def _logical_type(document: Document, path: KeyPath, declared: dict[str, Any]) -
             items = declared.get("items")
             if items is None:
                 raise Mistake(path, "an array needs items:, the type of its elements")
-            return Array(_type(document, (*path, "items"), items))
+            return Array(_type(document, (*path, "items"), items), _is_required(items))
         case "map":
             parts = declared.get("map") or {}
             if "key" not in parts or "value" not in parts:
                 raise Mistake(path, "a map needs map: {key: …, value: …}")
             key, value = (_type(document, (*path, "map", part), parts[part]) for part in ("key", "value"))
-            return Map(key, value)
+            return Map(key, value, _is_required(parts["value"]))
         case "vector":
             return Array(Plain("float"))
         case "timestamp":
@@ -173,7 +200,6 @@ def _plain(physical: str) -> str:
         "float8": "double",
         "float4": "float",
         "datetime": "timestamp_ntz",
-        "time": "string",
         "uuid": "string",
         "json": "string",
         "jsonb": "string",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from esker.project.types import Column
+from esker.project.types import Column, ddl
 
 Severity = Literal["error", "warning"]
 """Rows that break a rule of severity error go to the quarantine; warnings are counted."""
@@ -114,6 +114,11 @@ class RowRule:
     file: str = ""
     line: int | None = None
 
+    @property
+    def place(self) -> str:
+        """Where it stands: file and line."""
+        return _place(self.file, self.line)
+
 
 @dataclass(frozen=True)
 class Unique:
@@ -136,6 +141,7 @@ class Reference:
     to: tuple[str, ...]
     severity: Severity = "error"
     limits: Limits = field(default_factory=Limits)
+    line: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -167,7 +173,17 @@ class Audit:
     against: Literal["previous", "weekday"] = "previous"
     """Of metric `row_count_change`: the last snapshot, or the last one of the same day a week ago."""
     severity: Severity = "error"
+    file: str = ""
     line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it stands: file and line."""
+        return _place(self.file, self.line)
+
+
+def _place(file: str, line: int | None) -> str:
+    return f"{file}:{line}" if line else file
 
 
 @dataclass(frozen=True)
@@ -218,7 +234,7 @@ class Contract:
         """Return what it says in the words of a pipeline's declaration."""
         columns = {
             column.name: {
-                "type": str(column.column.type),
+                "type": ddl(column.column.type, is_whole=True),
                 "required": column.column.required,
                 **({"doc": column.column.doc} if column.column.doc else {}),
                 **({"renamed_from": column.renamed_from} if column.renamed_from else {}),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from esker.project.contract.model import Amount, Limits
@@ -31,6 +32,10 @@ OF_COLUMN = (
     "failAbove",
 )
 OF_RULE = ("holdAbove", "failAbove", "against")
+
+
+_LIKE = 0.85
+"""How much a name must look like one of ours to be taken for it; others keep their own there."""
 
 
 class Mistake(ValueError):
@@ -105,3 +110,23 @@ class Options:
         if not 0 <= share <= 1:
             raise Mistake(self.place(name), f"{name} must be a share such as 5%, or a number of rows")
         return Amount(share, is_share=True)
+
+
+def misspelt(document: Document, path: KeyPath) -> Iterator[str]:
+    """Yield, in words, custom properties below a place that are none of Esker's and look like one."""
+    known = (*OF_TABLE, *OF_COLUMN, *OF_RULE)
+    inside = document.at(path)
+    if isinstance(inside, dict):
+        for key in inside:
+            if key != "customProperties":
+                yield from misspelt(document, (*path, key))
+        for index, each in enumerate(inside.get("customProperties") or ()):
+            name = str(each.get("property"))
+            guess = get_close_matches(name, known, n=1, cutoff=_LIKE)
+            if each.get("vendor") in (None, "esker") and name not in known and guess:
+                mark = document.mark((*path, "customProperties", index))
+                place = f"line {mark.line}: " if mark else ""
+                yield f'{place}custom property "{name}" is not known here; did you mean "{guess[0]}"?'
+    elif isinstance(inside, list):
+        for index in range(len(inside)):
+            yield from misspelt(document, (*path, index))

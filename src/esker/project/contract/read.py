@@ -9,7 +9,7 @@ from typing import Any
 from esker.errors import Problem
 from esker.project.contract.columns import column_name, is_known, read_columns
 from esker.project.contract.model import Contract, ContractColumn, Reference, RowRule, Unique
-from esker.project.contract.options import Mistake, Options
+from esker.project.contract.options import Mistake, Options, misspelt
 from esker.project.contract.rules import RuleReader
 from esker.project.contract.standard import check_standard
 from esker.project.declaration import parse_size
@@ -77,7 +77,7 @@ def _contract(document: Document, table: str, wanted: str | None) -> Contract:
         rules=tuple(rules.rules),
         audits=tuple(rules.audits),
         limits=options.limits(),
-        notes=(*rules.notes, *_unread_types(declared["properties"], columns)),
+        notes=(*rules.notes, *_unread_types(declared["properties"], columns), *misspelt(document, path)),
     )
 
 

@@ -76,9 +76,6 @@ class RuleReader:
         if declared.get("enum") is not None:
             values = [each["value"] for each in declared["enum"]]
             self._one_of((*path, "enum"), f"{value.name}.enum", value, values)
-        if declared.get("required") and value.is_element:
-            # Whether columns and fields have values is looked at always.
-            self._row(path, f"{value.name}.required", value, _THERE, "has no value", sees_null=True)
         if declared.get("unique") and not declared.get("primaryKey"):
             if not is_column:
                 raise Mistake((*path, "unique"), "only a column of its own can be unique")
@@ -92,6 +89,10 @@ class RuleReader:
             self._of_property((*path, "properties", index), each, value.field(column_name(each)))
         if isinstance(declared.get("items"), dict):
             self._of_property((*path, "items"), declared["items"], value.element())
+        for part, inside in (("key", value.key()), ("value", value.value())):
+            inner = (declared.get("map") or {}).get(part)
+            if isinstance(inner, dict):
+                self._of_property((*path, "map", part), inner, inside)
 
     def _options(self, path: KeyPath, declared: dict[str, Any], value: Value) -> None:
         place, kind = (*path, "logicalTypeOptions"), declared.get("logicalType")
@@ -167,7 +168,8 @@ class RuleReader:
         given = declared.get("arguments") or {}
         severity = _severity(path, declared)
         if metric == "rowCount":
-            self._add(path, Audit(rule, "row_count", bound, severity=severity, line=self._line(path)))
+            file, line = self.document.file, self._line(path)
+            self._add(path, Audit(rule, "row_count", bound, severity=severity, file=file, line=line))
             return
         # A share of bad rows that is allowed is a matter of the batch; if none is, of each row.
         facts: dict[str, Any] = {
@@ -215,6 +217,7 @@ class RuleReader:
                 self._bound(path, declared),
                 query=query,
                 severity=_severity(path, declared),
+                file=self.document.file,
                 line=self._line((*path, "query")),
             ),
         )
@@ -267,6 +270,8 @@ class RuleReader:
                 Bound(bound.operator, bound.value),
                 against=cast(Literal["previous", "weekday"], against),
                 severity=severity,
+                file=self.document.file,
+                line=self._line(path),
             ),
         )
 
@@ -297,6 +302,7 @@ class RuleReader:
                 tables.pop(),
                 tuple(target[1] for target in targets),
                 limits=Options(self.document, path).limits(),
+                line=self._line(path),
             ),
         )
 
@@ -339,6 +345,7 @@ class RuleReader:
                     "freshness",
                     Bound("mustBeLessOrEqualTo", each["value"] * unit),
                     column=column,
+                    file=self.document.file,
                     line=self._line(path),
                 ),
             )

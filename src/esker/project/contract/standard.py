@@ -134,6 +134,8 @@ def _known_keys(path: KeyPath) -> list[str]:
     if not path:
         return list(schema["properties"])
     last = next((part for part in reversed(path) if isinstance(part, str)), "")
+    if last == _OPTIONS:
+        return sorted(set(_options(schema)))
     kinds = {
         "schema": ("SchemaObject", "SchemaElement"),
         "properties": ("SchemaProperty", "SchemaBaseProperty", "SchemaElement"),
@@ -156,3 +158,14 @@ def _keys(definition: dict[str, Any]) -> Iterator[str]:
     yield from definition.get("properties", {})
     for alternative in definition.get("oneOf", ()):
         yield from alternative.get("properties", {})
+
+
+def _options(schema: Any) -> Iterator[str]:
+    """Yield the options of all logical types, wherever the standard names them."""
+    if isinstance(schema, dict):
+        yield from schema.get(_OPTIONS, {}).get("properties", {})
+        for inner in schema.values():
+            yield from _options(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _options(inner)

@@ -19,6 +19,7 @@ _FORMATS = {
     "ipv4": r"^((25[0-5]|2[0-4]\d|1?\d?\d)(\.|$)){4}$",
     "ipv6": r"^[0-9a-fA-F:]{2,39}(%\w+)?$",
 }
+_TIME = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?$"
 _NOT_A_PATTERN = ("byte", "binary", "password")
 """Formats of texts that say how they are shown, not what they are."""
 _COMPARED = (
@@ -62,6 +63,9 @@ def option_tests(kind: str | None, options: Mapping[str, Any]) -> Iterator[Test]
         yield "uniqueItems", "size(array_distinct({value})) = size({value})", "has an item twice"
     if "pattern" in options:
         yield "pattern", *matches(options["pattern"])
+    if kind == "time" and "format" not in options:
+        # Stored as text: Spark has no columns of type time.
+        yield "time", f"{{value}} RLIKE {literal(_TIME)}", "is no time of day"
     if kind == "string" and options.get("format") in _FORMATS:
         wanted = options["format"]
         yield "format", f"{{value}} RLIKE {literal(_FORMATS[wanted])}", f"is no {wanted}"
@@ -75,7 +79,8 @@ def matches(pattern: Any) -> tuple[str, str]:
 def unchecked_format(kind: str | None, options: Mapping[str, Any]) -> str | None:
     """Return a format of texts that nobody checks, if one is named."""
     wanted = options.get("format")
-    is_checked = kind != "string" or wanted is None or wanted in (*_FORMATS, *_NOT_A_PATTERN)
+    is_text = kind in ("string", "time")
+    is_checked = not is_text or wanted is None or wanted in (*_FORMATS, *_NOT_A_PATTERN)
     return None if is_checked else str(wanted)
 
 

@@ -10,16 +10,14 @@ from esker.project.types import literal, quoted
 
 
 class Value(ABC):
-    """A column, a field of a struct, or the elements of a list."""
+    """A column, a field of a struct, the elements of a list, or the keys or values of a map."""
 
     name: str
-    """As people call it: `place.city`, `tags.element`."""
+    """As people call it: `place.city`, `tags.element`, `names.value`."""
     shown: str
-    """SQL for what is shown of it: the value, or the list that it stands in."""
+    """SQL for what is shown of it: the value, or the list or map that it stands in."""
     lists: int
-    """How many lists it stands in."""
-    is_element = False
-    """It is the elements of a list."""
+    """How many lists and maps it stands in."""
 
     @abstractmethod
     def every(self, test: Callable[[str], str], sees_null: bool) -> str:
@@ -34,7 +32,15 @@ class Value(ABC):
 
     def element(self) -> Value:
         """Return its elements."""
-        return _Element(self)
+        return _Element(self, "element", "{}")
+
+    def key(self) -> Value:
+        """Return its keys."""
+        return _Element(self, "key", "map_keys({})")
+
+    def value(self) -> Value:
+        """Return its values."""
+        return _Element(self, "value", "map_values({})")
 
 
 class ColumnValue(Value):
@@ -66,18 +72,20 @@ class _Field(Value):
 
 
 class _Element(Value):
-    """The elements of a list."""
+    """The elements of a list, or the keys or values of a map."""
 
-    is_element = True
-
-    def __init__(self, array: Value) -> None:
-        self._array, self.shown = array, array.shown
-        self.name, self.lists = f"{array.name}.element", array.lists + 1
+    def __init__(self, holder: Value, part: str, items: str) -> None:
+        self._holder, self._items, self.shown = holder, items, holder.shown
+        self.name, self.lists = f"{holder.name}.{part}", holder.lists + 1
 
     def every(self, test: Callable[[str], str], sees_null: bool) -> str:
         variable = f"e{self.lists}"
         inner = f"coalesce({test(variable)}, true)"
-        return self._array.every(lambda value: f"forall({value}, {variable} -> {inner})", sees_null=False)
+
+        def of_all(value: str) -> str:
+            return f"forall({self._items.format(value)}, {variable} -> {inner})"
+
+        return self._holder.every(of_all, sees_null=False)
 
 
 def sql_value(value: Any, kind: str | None = None) -> str:
