@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from esker.pipeline.export.program import code, expression
 from esker.pipeline.export.reader import Exported, Lake, Settings
 from esker.project.catalogs import (
+    AnyCatalog,
     GlueCatalog,
     HadoopCatalog,
     HiveCatalog,
@@ -129,6 +130,12 @@ def _folder(lake: Lake) -> str:
     return lake.location if ":" in lake.location else f"file://{lake.location}"
 
 
+def _signs(catalog: AnyCatalog) -> bool:
+    return isinstance(catalog, S3TablesCatalog) or (
+        isinstance(catalog, RestCatalog) and catalog.sigv4 is not None
+    )
+
+
 def _signed(region: str, service: str, add: Add) -> None:
     add("rest.sigv4-enabled", "true")
     add("rest.signing-region", region)
@@ -145,10 +152,15 @@ def _store(lake: Lake, add: Add) -> None:
             add("s3.access-key-id", store.access_key)
             add("s3.secret-access-key", store.secret_key)
             add("s3.session-token", store.session_token)
+            if _signs(lake.catalog):
+                add("client.region", store.region)
+                add("client.access-key-id", store.access_key)
+                add("client.secret-access-key", store.secret_key)
+                add("client.session-token", store.session_token)
             add("client.profile-name", store.profile)
             add("client.role-arn", store.role)
             if isinstance(lake.catalog, GlueCatalog):
-                add("glue.region", store.region)
+                add("glue.region", store.region or ("us-east-1" if lake.catalog.endpoint else None))
                 add("glue.access-key-id", store.access_key)
                 add("glue.secret-access-key", store.secret_key)
         case GcsStore() as store:
