@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -47,6 +48,7 @@ class Lakehouse:
     folder: Path
     trino: Trino
     server: SeaweedFS
+    warehouse: str
 
     def sql(self, statement: str) -> list[list[Any]]:
         """Ask Trino."""
@@ -60,7 +62,7 @@ class Lakehouse:
     def files(self) -> dict[str, int]:
         """Return the data files that Trino sees, by path: how many rows they have."""
         rows = self.sql('SELECT file_path, record_count FROM iceberg.lakehouse."sales$files"')
-        return {path: count for path, count in rows}
+        return {path: count for path, count in map(tuple, rows)}
 
     def columns(self) -> list[tuple[str, str, bool]]:
         """Return name, type and whether values are required."""
@@ -106,28 +108,24 @@ def lakehouse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Lakehouse]:
     """The example in a warehouse of its own, opened in Trino with what is exported for it."""
-    for name, value in _places(seaweedfs).items():
-        monkeypatch.setenv(name, value)
-    folder = _made(tmp_path / "lakehouse")
-    exported = export_reader(load_project(folder), "trino")
-    assert exported.name == "etc/catalog/iceberg.properties"
-    with trino.catalog(exported.text, "iceberg"):
-        yield Lakehouse(folder, trino, seaweedfs)
+    with opened(tmp_path / "lakehouse", seaweedfs, trino, monkeypatch) as found:
+        yield found
 
 
-def _places(server: SeaweedFS) -> dict[str, str]:
-    return {
-        "CATALOG_URI": server.uri,
-        "S3_ENDPOINT": server.endpoint,
-        "WAREHOUSE": server.new_warehouse(),
-    }
-
-
-def _made(folder: Path) -> Path:
+@contextmanager
+def opened(folder: Path, server: SeaweedFS, trino: Trino, patch: pytest.MonkeyPatch) -> Iterator[Lakehouse]:
+    """Make the example on a server, and open it in Trino."""
+    warehouse = server.new_warehouse()
+    places = {"CATALOG_URI": server.uri, "S3_ENDPOINT": server.endpoint, "WAREHOUSE": warehouse}
+    for name, value in (server.environment | places).items():
+        patch.setenv(name, value)
     example.make_project(folder)
     with (folder / "esker.yml").open("a", encoding="utf-8") as stream:
         stream.write(f"\nspark: {json.dumps(SPARK)}\n")
-    return folder
+    exported = export_reader(load_project(folder), "trino")
+    assert exported.name == "etc/catalog/iceberg.properties"
+    with trino.catalog(exported.text, "iceberg"):
+        yield Lakehouse(folder, trino, server, warehouse)
 
 
 def test_sales(lakehouse: Lakehouse, duckdb_home: Path) -> None:
@@ -234,9 +232,9 @@ def _check_layout(lakehouse: Lakehouse) -> None:
 def _check_evolution(lakehouse: Lakehouse, two_days: dict[str, int]) -> None:
     """Widened, renamed, dropped and put in another order: the files stay, and values follow their columns."""
     lakehouse.edit('"decimal(12,2)"', '"decimal(14,2)"')
+    renamed = "customProperties: [{property: renamedFrom, value: customer_id}]"
     lakehouse.edit(
-        "name: customer_id, logicalType: string,",
-        "name: buyer_id, logicalType: string, customProperties: [{property: renamedFrom, value: customer_id}],",
+        "name: customer_id, logicalType: string,", f"name: buyer_id, logicalType: string, {renamed},"
     )
     lakehouse.edit("      - {name: country, logicalType: string, description: Country of the customer}\n", "")
     with (lakehouse.folder / "esker.yml").open() as stream:
@@ -265,7 +263,9 @@ def _check_evolution(lakehouse: Lakehouse, two_days: dict[str, int]) -> None:
 
     # A column of the old name is another column: what files hold of the old one is not in it.
     (lakehouse.folder / "esker.yml").write_text(text)
-    lakehouse.edit("  - {name: currency,", "  - {name: country, logicalType: string}\n      - {name: currency,")
+    lakehouse.edit(
+        "  - {name: currency,", "  - {name: country, logicalType: string}\n      - {name: currency,"
+    )
     assert example.apply(lakehouse.folder) == ["add to table lakehouse.sales: country string"]
     assert lakehouse.sql(f"SELECT count(country), count(*) FROM {SALES}") == [[0, 3 * example.ORDERS]]
     assert two_days.items() < lakehouse.files().items()
@@ -274,7 +274,9 @@ def _check_evolution(lakehouse: Lakehouse, two_days: dict[str, int]) -> None:
 def _check_second_partition_field(lakehouse: Lakehouse) -> None:
     """Old files stay by day alone; new ones are by day and country, and both are pruned."""
     before = lakehouse.files()
-    lakehouse.edit("name: country, logicalType: string", "name: country, logicalType: string, partitioned: true")
+    lakehouse.edit(
+        "name: country, logicalType: string", "name: country, logicalType: string, partitioned: true"
+    )
     assert example.apply(lakehouse.folder) == ["partition table lakehouse.sales by country"]
     assert lakehouse.files() == before
     header = [name.replace("customer_id", "buyer_id") for name in example.HEADER]
@@ -282,7 +284,9 @@ def _check_second_partition_field(lakehouse: Lakehouse) -> None:
     rows = [f"ORD-{n},CUST-1,{n}.50,{country},{DAYS[3]}" for n, country in enumerate(("NL", "SE", "NL"))]
     file.write_text("\n".join([",".join(header), *rows]) + "\n")
     assert example.load(lakehouse.folder) == 3
-    added = {path.partition("/data/")[2].rpartition("/")[0] for path in lakehouse.files().keys() - before.keys()}
+    added = {
+        path.partition("/data/")[2].rpartition("/")[0] for path in lakehouse.files().keys() - before.keys()
+    }
     assert added == {f"ingestion_date={DAYS[3]}/country={name}" for name in ("NL", "SE")}
     where = f"WHERE ingestion_date = DATE '{DAYS[3]}' AND country = 'NL'"
     assert lakehouse.sql(f"SELECT order_id FROM {SALES} {where} ORDER BY 1") == [["ORD-0"], ["ORD-2"]]

@@ -45,6 +45,7 @@ from esker.pipeline.plan import (
 from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.read import read_source
+from esker.pipeline.reader_notes import reader_notes
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
@@ -228,7 +229,8 @@ class OpenProject:
     def _planned(self, name: str) -> PipelinePlan:
         with naming(name), closing(open_reader(self.engine, name)) as source:
             plan = compare_and_plan(self.engine, self.state, name, source)
-            return replace(plan, notes=(*plan.notes, *layout_notes(self.engine, plan, source)))
+            told = (*layout_notes(self.engine, plan, source), *reader_notes(self.engine, plan))
+            return replace(plan, notes=(*plan.notes, *told))
 
     def apply(self, plans: Sequence[PipelinePlan]) -> None:
         """Make the table changes of plans; no rows are loaded. Raises the error of a plan that has one."""

@@ -141,9 +141,7 @@ def unreadable_columns(
                     )
 
 
-def pick(
-    readers: Sequence[ReaderName], *, format_version: int, format: str, codec: str | None
-) -> Encoding:
+def pick(readers: Sequence[ReaderName], *, format_version: int, format: str, codec: str | None) -> Encoding:
     """Return how to write a table that all of the readers can read.
 
     `codec` is what is said of it, if anything. What is said has been checked for contradictions.
