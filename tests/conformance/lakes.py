@@ -245,7 +245,14 @@ KINDS: dict[str, Kind] = {
     "sqlite": Kind("sqlite, folders", _sqlite, {"lost answer": NO_SERVER}, {"trino": _NO_SQLITE}),
     "sqlite-s3": Kind("sqlite, S3 (SeaweedFS)", _on_s3, {"lost answer": NO_SERVER}, {"trino": _NO_SQLITE}),
     "sqlite-gcs": Kind(
-        "sqlite, Google (fake-gcs-server)", _on_gcs, {"lost answer": NO_SERVER}, {"trino": _NO_SQLITE}
+        "sqlite, Google (fake-gcs-server)",
+        _on_gcs,
+        {"lost answer": NO_SERVER},
+        {
+            "trino": _NO_SQLITE,
+            "duckdb": "DuckDB opens Google's store with HMAC keys, which a project does not have",
+            "pyiceberg": "PyIceberg opens Google's store with credentials, and never without",
+        },
     ),
     "sqlite-azure": Kind(
         "sqlite, Azure (Azurite)",

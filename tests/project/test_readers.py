@@ -102,11 +102,11 @@ def test_a_reader_that_nobody_knows(tmp_path: Path) -> None:
 def test_a_contract_that_contradicts(tmp_path: Path) -> None:
     """What a contract says counts as said."""
     (tmp_path / "sales.odcs.yaml").write_text(
-        "{apiVersion: v3.1.0, kind: DataContract, id: s, version: 1.0.0, status: active, schema: [{name: sales, "
-        "customProperties: [{property: format, value: orc}], "
+        "{apiVersion: v3.1.0, kind: DataContract, id: s, version: 1.0.0, status: active, "
+        "schema: [{name: sales, customProperties: [{property: format, value: orc}], "
         "properties: [{name: id, logicalType: integer}]}]}"
     )
-    with pytest.raises(InvalidProject, match="DuckDB 1.5 reads data files in parquet, and not in orc"):
+    with pytest.raises(InvalidProject, match=r"DuckDB 1\.5 reads data files in parquet, and not in orc"):
         load(tmp_path, "readers: [duckdb]", "contract: sales.odcs.yaml")
 
 

@@ -62,7 +62,7 @@ class Lakehouse:
     def files(self) -> dict[str, int]:
         """Return the data files that Trino sees, by path: how many rows they have."""
         rows = self.sql('SELECT file_path, record_count FROM iceberg.lakehouse."sales$files"')
-        return {path: count for path, count in map(tuple, rows)}
+        return {str(path): int(count) for path, count in rows}
 
     def columns(self) -> list[tuple[str, str, bool]]:
         """Return name, type and whether values are required."""

@@ -1,4 +1,4 @@
-"""The example with sales when something fails: the table stays at its last good snapshot, and the error is clear."""
+"""The example with sales when something fails: the table stays as it was, and the error is clear."""
 
 from __future__ import annotations
 

@@ -420,7 +420,7 @@ class Pipeline(Declaration):
         )
 
     def encoding(self) -> Encoding:
-        """Return how the table is written: as it is declared, and otherwise so that all readers can read it."""
+        """Return how the table is written: as declared, and otherwise so that all readers can read it."""
         return pick(self.readers, format_version=self.format_version, format=self.format, codec=self._codec())
 
     def _codec(self) -> str | None:

@@ -130,7 +130,7 @@ def _store(lake: Lake, settings: Settings) -> list[str]:
                 parts["PROVIDER"] = repr("credential_chain")
             return [_secret("store", "s3", parts)]
         case GcsStore():
-            return [_secret("store", "gcs", {"PROVIDER": repr("credential_chain")})]
+            raise lake.refused("DuckDB opens Google's store with HMAC keys, which a project does not have")
         case AzureStore():
             raise lake.refused("DuckDB's Iceberg reads no tables in Azure")
 

@@ -153,16 +153,18 @@ def _store(lake: Lake, add: Add) -> None:
             add("s3.secret-access-key", store.secret_key)
             add("s3.session-token", store.session_token)
             if _signs(lake.catalog):
-                add("client.region", store.region)
+                add("client.region", store.signing_region)
                 add("client.access-key-id", store.access_key)
                 add("client.secret-access-key", store.secret_key)
                 add("client.session-token", store.session_token)
             add("client.profile-name", store.profile)
             add("client.role-arn", store.role)
             if isinstance(lake.catalog, GlueCatalog):
-                add("glue.region", store.region or ("us-east-1" if lake.catalog.endpoint else None))
+                add("glue.region", store.signing_region)
                 add("glue.access-key-id", store.access_key)
                 add("glue.secret-access-key", store.secret_key)
+        case GcsStore(anonymous=True):
+            raise lake.refused("PyIceberg opens Google's store with credentials, and never without")
         case GcsStore() as store:
             add("gcs.service.host", store.endpoint)
             add("gcs.project-id", store.project)
@@ -170,3 +172,8 @@ def _store(lake: Lake, add: Add) -> None:
             add("adls.account-name", store.account)
             add("adls.account-key", store.account_key)
             add("adls.sas-token", store.sas_token)
+            if store.endpoint is not None:
+                scheme, _, authority = store.endpoint.partition("://")
+                for service in ("blob", "dfs"):
+                    add(f"adls.{service}-storage-scheme", scheme)
+                    add(f"adls.{service}-storage-authority", authority)

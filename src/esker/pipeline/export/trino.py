@@ -46,8 +46,7 @@ def export(lake: Lake) -> Exported:
             settings.add("hive.metastore.glue.catalogid", catalog.account)
             settings.add("hive.metastore.glue.endpoint-url", catalog.endpoint)
             if isinstance(lake.store, S3Store):
-                region = lake.store.region or ("us-east-1" if catalog.endpoint else None)
-                settings.add("hive.metastore.glue.region", region)
+                settings.add("hive.metastore.glue.region", lake.store.signing_region)
                 settings.add("hive.metastore.glue.aws-access-key", lake.store.access_key)
                 settings.add("hive.metastore.glue.aws-secret-key", lake.store.secret_key)
                 settings.add("hive.metastore.glue.iam-role", lake.store.role)
