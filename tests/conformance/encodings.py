@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from tests.conformance.capabilities import FIRST, sales_of, works_of
 from tests.conformance.lakes import Lake
 from tests.load.works import Works
@@ -35,10 +37,13 @@ def _appended(**keys: Any) -> Make:
     return make
 
 
-def _typed(kind: str, value: Any) -> Make:
+def _typed(kind: str, value: Any, arrow: pa.DataType | None = None) -> Make:
     def make(lake: Lake, path: Path) -> Any:
         works = Works(path, lake.project, columns={"id": "bigint", "value": kind})
-        works.load([{"id": 1, "value": value}, {"id": 2, "value": None}])
+        rows = [{"id": 1, "value": value}, {"id": 2, "value": None}]
+        works.load(
+            rows if arrow is None else pa.table({"id": [1, 2], "value": pa.array([value, None], arrow)})
+        )
 
     return make
 
@@ -56,7 +61,7 @@ ENCODINGS: dict[str, Make] = {
     "uuid": _typed("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
     "fixed": _typed("fixed(4)", b"1234"),
     "array": _typed("array<string>", ["a", None]),
-    "map": _typed("map<string,bigint>", [("a", 1)]),
+    "map": _typed("map<string,bigint>", [("a", 1)], pa.map_(pa.string(), pa.int64())),
     "struct": _typed("struct<a: bigint, b: string>", {"a": 1, "b": "x"}),
     "timestamp": _typed("timestamp", "2026-01-02T03:04:05.678901Z"),
     "timestamp_ntz": _typed("timestamp_ntz", "2026-01-02T03:04:05.678901"),

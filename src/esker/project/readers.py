@@ -1,7 +1,7 @@
 """Programs that must be able to read a table, what each of them can read, and what to write so that all can.
 
 What is not known to be readable is not written: a reader whose makers do not say that it reads something is
-taken for one that does not. docs/decisions/0025-what-readers-can-read.md has the sources.
+taken for one that does not. docs/decisions/0027-what-readers-can-read.md has the sources.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 from esker.project.types import Array, Column, Map, Plain, Struct, Type
 
-ReaderName = Literal["athena", "bigquery", "duckdb", "pyiceberg", "redshift", "snowflake", "spark", "trino"]
+ReaderName = Literal["athena", "duckdb", "pyiceberg", "redshift", "snowflake", "spark", "trino"]
 
 CODEC = "write.parquet.compression-codec"
 DEFAULT_CODEC = "zstd"
@@ -35,7 +35,6 @@ class ReaderFacts:
     """What newer versions than the one that is meant can do."""
 
 
-_PREVIEW = "version 3 is a preview there"
 READERS: dict[ReaderName, ReaderFacts] = {
     "athena": ReaderFacts(
         "Athena",
@@ -43,7 +42,6 @@ READERS: dict[ReaderName, ReaderFacts] = {
         formats=("parquet", "orc", "avro"),
         lacks=("uuid", "fixed"),
     ),
-    "bigquery": ReaderFacts("BigQuery", why_not_version_3=_PREVIEW, lacks=("uuid", "fixed", "map")),
     "duckdb": ReaderFacts("DuckDB 1.5"),
     "pyiceberg": ReaderFacts("PyIceberg 0.12", formats=("parquet", "orc"), codecs=(*_PREFERRED, "lz4")),
     "redshift": ReaderFacts("Redshift", lacks=("uuid", "fixed")),
