@@ -258,7 +258,11 @@ KINDS: dict[str, Kind] = {
         "sqlite, Azure (Azurite)",
         _on_azure,
         {"lost answer": NO_SERVER},
-        {"trino": _NO_SQLITE, "duckdb": "DuckDB's Iceberg reads no tables in Azure"},
+        {
+            "trino": _NO_SQLITE,
+            "duckdb": "DuckDB's Iceberg reads no tables in Azure",
+            "pyiceberg": "PyIceberg reads tables in Azure at Microsoft's own servers only",
+        },
     ),
     "jdbc": Kind("jdbc (PostgreSQL 15), folders", _jdbc, unread={"duckdb": _not_in_duckdb("jdbc")}),
     "rest": Kind("rest (SeaweedFS, OAuth2), S3", _rest, {"version 3": _PUFFIN}),

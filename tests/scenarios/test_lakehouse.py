@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from tests.readers import duckdb, pyiceberg, spark
 from tests.readers.seen import agree
 from tests.readers.trino import TrinoReader
 from tests.servers.seaweedfs import KEY, SeaweedFS
-from tests.servers.trino import Trino
+from tests.servers.trino import Trino, running_trino
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
 SALES = "iceberg.lakehouse.sales"
@@ -330,3 +332,38 @@ def test_a_long_reader_is_not_disturbed(lakehouse: Lakehouse) -> None:
         seen += cursor.fetchall()
     assert len(seen) == 5000 * example.ORDERS
     assert {row[0] for row in seen if row is not None} == {row["order_id"] for row in example.sales(0)}
+
+
+@pytest.mark.soak
+def test_trino_starts_with_the_exported_file(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    """As it is written: a server of its own finds file and variables, and the table."""
+    lakehouse.deliver(0)
+    exported = export_reader(load_project(lakehouse.folder), "trino")
+    assert set(exported.variables) == {"CATALOG_CREDENTIAL", "S3_KEY", "S3_SECRET"}
+    home = tmp_path / "trino"
+    home.mkdir()
+    with running_trino(home, {exported.name: exported.text}) as trino:
+        assert trino.rows(f"SELECT count(*) FROM {SALES}") == [[example.ORDERS]]
+
+
+@pytest.mark.soak
+@pytest.mark.process
+def test_the_program(tmp_path: Path) -> None:
+    """It runs by itself, and the second time there is nothing new."""
+    said = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, example.__file__, str(tmp_path / "lakehouse")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    first, second = said
+    assert "create table lakehouse.sales\nloaded 80 rows\n" in first
+    assert "as the contract says: nothing to do\nloaded 0 rows\nwith a new column: nothing to do\n" in second
+    assert [text.partition("\nday")[2].partition("For Trino")[0] for text in said] == [
+        "         rows  with a currency\n2026-01-15    40     0\n2026-01-16    40     0\n"
+        "2026-01-17    40    40\n\n"
+    ] * 2

@@ -30,7 +30,8 @@ def export(lake: Lake) -> Exported:
     settings = Settings.empty("${{{}}}")
     opened = catalog_code(lake, settings)
     namespace, table = lake.example
-    extras = ",".join(filter(None, ("pyarrow", _EXTRAS.get(lake.catalog.type))))
+    files = "adlfs" if isinstance(lake.store, AzureStore) else None
+    extras = ",".join(filter(None, ("pyarrow", files, _EXTRAS.get(lake.catalog.type))))
     text = code(
         f'"""Read tables of the catalog "{lake.name}".',
         "",
@@ -168,12 +169,11 @@ def _store(lake: Lake, add: Add) -> None:
         case GcsStore() as store:
             add("gcs.service.host", store.endpoint)
             add("gcs.project-id", store.project)
+        case AzureStore(endpoint=str()):
+            # Arrow's client takes an endpoint and does not understand `container@account`; PyIceberg gives
+            # adlfs, which does, no endpoint but in a connection string with the key in it.
+            raise lake.refused("PyIceberg reads tables in Azure at Microsoft's own servers only")
         case AzureStore() as store:
             add("adls.account-name", store.account)
             add("adls.account-key", store.account_key)
             add("adls.sas-token", store.sas_token)
-            if store.endpoint is not None:
-                scheme, _, authority = store.endpoint.partition("://")
-                for service in ("blob", "dfs"):
-                    add(f"adls.{service}-storage-scheme", scheme)
-                    add(f"adls.{service}-storage-authority", authority)
