@@ -61,6 +61,7 @@ lock: setup ## pin dependencies and jars anew
 	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group servers -o requirements/servers.txt
 	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group moto -o requirements/moto.txt
+	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group trino -o requirements/trino.txt
 	@grep -A100 '^uv==' requirements/dev.txt | awk 'NR==1 || /^    --hash/ {print; next} {exit}' > requirements/uv.txt
 	@$(BIN)/python -c "from pathlib import Path; from esker.engine.jars import write_lock; from esker.engine.pins import JARS; write_lock(JARS, Path('src/esker/engine/jars.lock.json'), Path('.cache/lock.log'))"
 

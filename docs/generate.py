@@ -335,23 +335,11 @@ _YES = "yes"
 
 
 def catalogs_page(found: Mapping[str, Any]) -> str:
-    """Return the matrix of catalogs and what each was seen to do, from the results of the suite."""
-    kinds, capabilities, results = found["kinds"], found["capabilities"], found["results"]
-    reasons = list(
-        dict.fromkeys(cell for cells in results.values() for cell in cells.values() if cell != _YES)
-    )
-    rows = [
-        (
-            kinds[kind],
-            *(
-                _YES if cells[name] == _YES else f"[{reasons.index(cells[name]) + 1}]"
-                for name in capabilities
-            ),
-        )
-        for kind, cells in results.items()
-    ]
+    """Return what each catalog was seen to do, and each reader to read, from the results of the suite."""
+    kinds, capabilities, programs = found["kinds"], found["capabilities"], found["programs"]
+    reasons: list[str] = []
     lines = [
-        "# Catalogs and stores",
+        "# Catalogs, stores and readers",
         "",
         "<!-- Written by docs/generate.py from docs/catalogs.json, which tests/conformance writes. "
         "Do not edit: `make soak`, then `make docs`. -->",
@@ -360,7 +348,24 @@ def catalogs_page(found: Mapping[str, Any]) -> str:
         "by one set of tests. A number is a limit: the tests see to it that it is there and ends with a "
         "clear error. [Use the catalog you have](../how-to/the-catalog-you-have.md) tells how to declare it.",
         "",
-        *_table(("catalog, store", *capabilities), rows),
+        *_table(("catalog, store", *capabilities), _cells(found["results"], kinds, reasons)),
+        "",
+        "## Who reads it",
+        "",
+        "After each of these, other programs read the table, its change log and its quarantine, opened with "
+        "what `esker export` prints for them. They see the same rows, columns, types and snapshots as "
+        "Spark, now and at earlier snapshots.",
+        "",
+        *_table(("catalog, store", *programs.values()), _cells(found["readers"], kinds, reasons)),
+        "",
+        "## What they read",
+        "",
+        "Ways in which Esker can write a table. [`readers:`](../how-to/readers.md) of a pipeline picks those "
+        "that all of its readers know.",
+        "",
+        *_table(("written as", *programs.values()), _cells(found["encodings"], None, reasons)),
+        "",
+        "## Limits",
         "",
         *(
             f"{number}. {_sentence(reason[0].upper() + reason[1:])}"
@@ -372,6 +377,18 @@ def catalogs_page(found: Mapping[str, Any]) -> str:
         *(f"- **{name}**: {_text(words)}" for name, words in capabilities.items()),
     ]
     return _page(lines)
+
+
+def _cells(
+    results: Mapping[str, Mapping[str, str]], titles: Mapping[str, str] | None, reasons: list[str]
+) -> list[tuple[str, ...]]:
+    """Return the lines of a table, with numbers in the place of reasons; new reasons are added to these."""
+    rows = []
+    for line, cells in results.items():
+        reasons += [cell for cell in dict.fromkeys(cells.values()) if cell != _YES and cell not in reasons]
+        numbers = (_YES if cell == _YES else f"[{reasons.index(cell) + 1}]" for cell in cells.values())
+        rows.append((titles[line] if titles is not None else line, *numbers))
+    return rows
 
 
 # --- errors --------------------------------------------------------------------------------------

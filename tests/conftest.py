@@ -13,6 +13,7 @@ from tests.load.works import Make, Works
 from tests.servers.fixtures import (
     azurite_port,
     database,
+    duckdb_home,
     fake_gcs_port,
     hive,
     moto,
@@ -20,11 +21,13 @@ from tests.servers.fixtures import (
     postgres,
     seaweedfs,
     spark_cluster,
+    trino,
 )
 
 __all__ = [
     "azurite_port",
     "database",
+    "duckdb_home",
     "fake_gcs_port",
     "hive",
     "moto",
@@ -32,6 +35,7 @@ __all__ = [
     "postgres",
     "seaweedfs",
     "spark_cluster",
+    "trino",
 ]
 """Servers are fixtures of this file alone: pytest starts another one for each conftest.py that has them."""
 

@@ -46,6 +46,8 @@ class Kind:
     make: Callable[[pytest.FixtureRequest, Path, ExitStack], Lake] = field(repr=False)
     limits: dict[str, str] = field(default_factory=dict)
     """Why a capability is not there, in the words of the page. The suite sees to it that this is so."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """Why a reader cannot open it, in the words of `esker export`."""
 
 
 def _environment(request: pytest.FixtureRequest, **values: str) -> None:
@@ -226,22 +228,69 @@ _NO_GC = (
 )
 _PUFFIN = "the table bucket of SeaweedFS 4.48 takes no `.puffin` files, so use format version 2 there"
 
+_NO_SQLITE = "Trino has no driver for SQLite; it needs a catalog of another type"
+_NOT_AMAZON = (
+    "DuckDB signs requests to Amazon's own servers only: it reads service and region from the address"
+)
+
+
+def _not_in_duckdb(kind: str) -> str:
+    return (
+        f"DuckDB cannot open a catalog of type {kind}; where PyIceberg can, read the tables with that "
+        "(esker export pyiceberg)"
+    )
+
+
 KINDS: dict[str, Kind] = {
-    "sqlite": Kind("sqlite, folders", _sqlite, {"lost answer": NO_SERVER}),
-    "sqlite-s3": Kind("sqlite, S3 (SeaweedFS)", _on_s3, {"lost answer": NO_SERVER}),
-    "sqlite-gcs": Kind("sqlite, Google (fake-gcs-server)", _on_gcs, {"lost answer": NO_SERVER}),
-    "sqlite-azure": Kind("sqlite, Azure (Azurite)", _on_azure, {"lost answer": NO_SERVER}),
-    "jdbc": Kind("jdbc (PostgreSQL 15), folders", _jdbc),
+    "sqlite": Kind("sqlite, folders", _sqlite, {"lost answer": NO_SERVER}, {"trino": _NO_SQLITE}),
+    "sqlite-s3": Kind("sqlite, S3 (SeaweedFS)", _on_s3, {"lost answer": NO_SERVER}, {"trino": _NO_SQLITE}),
+    "sqlite-gcs": Kind(
+        "sqlite, Google (fake-gcs-server)",
+        _on_gcs,
+        {"lost answer": NO_SERVER},
+        {
+            "trino": _NO_SQLITE,
+            "duckdb": "DuckDB opens Google's store with HMAC keys, which a project does not have",
+            "pyiceberg": "PyIceberg opens Google's store with credentials, and never without",
+        },
+    ),
+    "sqlite-azure": Kind(
+        "sqlite, Azure (Azurite)",
+        _on_azure,
+        {"lost answer": NO_SERVER},
+        {
+            "trino": _NO_SQLITE,
+            "duckdb": "DuckDB's Iceberg reads no tables in Azure",
+            "pyiceberg": "PyIceberg reads tables in Azure at Microsoft's own servers only",
+        },
+    ),
+    "jdbc": Kind("jdbc (PostgreSQL 15), folders", _jdbc, unread={"duckdb": _not_in_duckdb("jdbc")}),
     "rest": Kind("rest (SeaweedFS, OAuth2), S3", _rest, {"version 3": _PUFFIN}),
-    "s3tables": Kind("s3tables (SeaweedFS, SigV4), S3", _s3tables, {"version 3": _PUFFIN}),
-    "nessie": Kind("nessie (0.99), S3", _nessie, {"expire": _NO_GC}),
-    "hive": Kind("hive (Metastore 2.3), folders", _hive),
-    "glue": Kind("glue (moto), S3", _glue, {"race": _NO_VERSIONS}),
+    "s3tables": Kind(
+        "s3tables (SeaweedFS, SigV4), S3", _s3tables, {"version 3": _PUFFIN}, {"duckdb": _NOT_AMAZON}
+    ),
+    "nessie": Kind(
+        "nessie (0.99), S3",
+        _nessie,
+        {"expire": _NO_GC},
+        {
+            "duckdb": _not_in_duckdb("nessie"),
+            "pyiceberg": "PyIceberg does not speak Nessie's own protocol; where the server also answers at "
+            "…/iceberg, declare that address as a connection of type rest",
+        },
+    ),
+    "hive": Kind("hive (Metastore 2.3), folders", _hive, unread={"duckdb": _not_in_duckdb("hive")}),
+    "glue": Kind("glue (moto), S3", _glue, {"race": _NO_VERSIONS}, {"duckdb": _NOT_AMAZON}),
     "hadoop": Kind(
         "hadoop, folders",
         _hadoop,
         {"lost answer": NO_SERVER, "race": _ONE_WRITER}
         | dict.fromkeys(("upsert", "sync", "change log", "version 3"), _FOLDERS),
+        {
+            "trino": "Trino has no catalog of folders; it needs a catalog of another type",
+            "duckdb": _not_in_duckdb("hadoop"),
+            "pyiceberg": "PyIceberg has no catalog of folders",
+        },
     ),
 }
 

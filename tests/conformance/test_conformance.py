@@ -1,5 +1,7 @@
 """Every catalog and store holds the same promises; where a server cannot, that is known and said.
 
+What is there afterwards is read by other programs, as `esker export` tells them to; they see what Spark sees.
+
 The short version runs on the embedded catalog and on SeaweedFS. `make soak` tries everything and writes
 docs/catalogs.json, from which `make docs` makes the matrix in docs/reference/catalogs.md.
 """
@@ -15,7 +17,8 @@ import pytest
 
 from tests.conformance.capabilities import CAPABILITIES, race, sales_of
 from tests.conformance.lakes import ERRORS, KINDS, NO_SERVER, Lake, made
-from tests.conformance.results import Results, write
+from tests.conformance.reading import READERS, read_by_all
+from tests.conformance.results import Found, write
 
 SHORT = {
     ("sqlite", "publish"),
@@ -33,13 +36,15 @@ def _cases() -> Iterator[Any]:
     for kind in KINDS:
         for capability in CAPABILITIES:
             marks = [] if (kind, capability) in SHORT else [pytest.mark.soak]
+            if kind in ("rest", "s3tables"):
+                marks.append(pytest.mark.xdist_group("seaweedfs"))
             yield pytest.param(kind, capability, marks=marks, id=f"{kind}-{capability.replace(' ', '_')}")
 
 
 @pytest.fixture(scope="module")
-def found() -> Iterator[Results]:
+def found() -> Iterator[Found]:
     """What the tests of this module find; kept at their end."""
-    found: Results = {}
+    found = Found()
     yield found
     write(found)
 
@@ -56,13 +61,21 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark_running: None) ->
 @pytest.mark.spark
 @pytest.mark.server
 @pytest.mark.parametrize(("kind", "capability"), list(_cases()))
-def test_promise(kind: str, capability: str, lake: Lake, tmp_path: Path, found: Results) -> None:
-    """A capability is there, or the limit that the page names is still there."""
+def test_promise(
+    kind: str, capability: str, lake: Lake, tmp_path: Path, found: Found, request: pytest.FixtureRequest
+) -> None:
+    """A capability is there, and all readers see the same; or the limit that the page names is there."""
     limit = KINDS[kind].limits.get(capability)
-    found.setdefault(kind, {})[capability] = "failed"
+    found.results.setdefault(kind, {})[capability] = "failed"
     try_it = CAPABILITIES[capability]
     if limit is None:
         try_it(lake, tmp_path / "work")
+        before = found.readers.setdefault(kind, {})
+        found.readers[kind] = dict.fromkeys(READERS, "failed")
+        seen = read_by_all(kind, capability, lake, tmp_path / "read", request)
+        found.readers[kind] = {
+            name: "failed" if before.get(name) == "failed" else seen[name] for name in seen
+        }
     elif limit == NO_SERVER:
         assert lake.cutting is None
     elif limit.startswith("tried behind a lock"):
@@ -74,4 +87,4 @@ def test_promise(kind: str, capability: str, lake: Lake, tmp_path: Path, found: 
     else:
         with pytest.raises(Exception, match=ERRORS[limit]):
             try_it(lake, tmp_path / "work")
-    found[kind][capability] = limit or "yes"
+    found.results[kind][capability] = limit or "yes"

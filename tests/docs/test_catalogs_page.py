@@ -7,7 +7,9 @@ import json
 import pytest
 
 from tests.conformance.capabilities import CAPABILITIES
+from tests.conformance.encodings import ENCODINGS, UNREADABLE
 from tests.conformance.lakes import KINDS
+from tests.conformance.reading import READERS
 from tests.conformance.results import FILE
 
 
@@ -21,6 +23,17 @@ def test_the_results_are_those_of_the_suite() -> None:
         for name, kind in KINDS.items()
     }
     assert document["results"] == expected
+    assert document["programs"] == READERS
+    assert document["readers"] == {
+        name: {reader: kind.unread.get(reader, "yes") for reader in READERS} for name, kind in KINDS.items()
+    }
+    assert document["encodings"] == {
+        encoding: {
+            reader: limit.why if (limit := UNREADABLE.get((reader, encoding))) else "yes"
+            for reader in READERS
+        }
+        for encoding in ENCODINGS
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,4 +1,4 @@
-"""A TCP proxy before any server: on demand it takes a request through and loses the answer."""
+"""A TCP proxy before any server: on demand it loses the answer to a request, or all lines are dead."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ class Cutting:
 
     port: int
     upstream: tuple[str, int]
+    is_down: bool = False
+    """Nothing goes through."""
     _needle: bytes | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -53,6 +55,9 @@ def _accept(server: socket.socket, proxy: Cutting) -> None:
             client, _ = server.accept()
         except OSError:
             return  # the test is over
+        if proxy.is_down:
+            client.close()
+            continue
         threading.Thread(target=_serve, args=(client, proxy), daemon=True).start()
 
 
@@ -62,7 +67,7 @@ def _serve(client: socket.socket, proxy: Cutting) -> None:
         back = threading.Thread(target=_answers, args=(upstream, client, cut), daemon=True)
         back.start()
         with suppress(OSError):
-            while request := client.recv(_CHUNK):
+            while (request := client.recv(_CHUNK)) and not proxy.is_down:
                 if proxy.meets(request):
                     cut.set()
                 upstream.sendall(request)

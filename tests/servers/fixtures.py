@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.readers.duckdb import with_extensions
 from tests.servers.azurite import running_azurite
 from tests.servers.fake_gcs import running_fake_gcs
 from tests.servers.hive import running_hive
@@ -14,6 +16,7 @@ from tests.servers.nessie import running_nessie
 from tests.servers.postgres import Database, Postgres, running_postgres
 from tests.servers.seaweedfs import SeaweedFS, running_seaweedfs
 from tests.servers.spark_cluster import SparkCluster, running_cluster
+from tests.servers.trino import Trino, running_trino
 
 
 @pytest.fixture(scope="session")
@@ -78,3 +81,16 @@ def fake_gcs_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of the one fake-gcs-server of this test process."""
     with running_fake_gcs(tmp_path_factory.mktemp("gcs")) as port:
         yield port
+
+
+@pytest.fixture(scope="session")
+def trino(seaweedfs: SeaweedFS, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
+    """The one Trino of this test process, beside the one SeaweedFS."""
+    with running_trino(tmp_path_factory.mktemp("trino")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def duckdb_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder in which DuckDB finds its extensions."""
+    return with_extensions(tmp_path_factory.mktemp("duckdb") / "home")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv,
-# moto into an environment of its own; with "soak" also Nessie (Maven) and the emulators of Azure (npm) and Google Cloud Storage
-# (Go) into .cache.
+# moto into an environment of its own, Trino (Maven) with its own Java into .cache; with "soak" also Nessie (Maven) and the
+# emulators of Azure (npm) and Google Cloud Storage (Go) into .cache.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
 cd "$(dirname "$0")/../.."
@@ -64,6 +64,39 @@ install_moto() {
   fi
 }
 
+install_trino() {
+  version=476 there=.cache/trino
+  digest=cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f
+  if ! cmp --silent requirements/trino.txt "$there/java/requirements.txt"; then
+    rm -rf "$there/java"
+    options=(--quiet --python .venv/bin/python --target "$there/java" --require-hashes)
+    if .venv/bin/uv pip install "${options[@]}" -r requirements/trino.txt >"$output" 2>&1; then
+      cp requirements/trino.txt "$there/java/requirements.txt"
+    else
+      echo "Java for Trino could not be installed:"
+      tail -n 5 "$output"
+    fi
+  fi
+  if [ -d "$there/server-$version" ]; then
+    return
+  fi
+  echo "fetching Trino, once (820 MB)"
+  options=(-q -B "-Dartifact=io.trino:trino-server:$version:tar.gz" "-DoutputDirectory=$there/fetched")
+  fetched=$there/fetched/trino-server-$version.tar.gz
+  if mvn dependency:copy "${options[@]}" >"$output" 2>&1 &&
+    echo "$digest  $fetched" | sha256sum --check --status 2>>"$output" &&
+    tar --extract --gzip --file "$fetched" --directory "$there/fetched" 2>>"$output"; then
+    # It starts with all plugins that are there, and only one is wanted. Files are hard links among them, so that
+    # all have to be unpacked first.
+    find "$there/fetched/trino-server-$version/plugin" -mindepth 1 -maxdepth 1 ! -name iceberg -exec rm -rf {} +
+    mv "$there/fetched/trino-server-$version" "$there/server-$version"
+  else
+    echo "Trino could not be fetched:"
+    tail -n 5 "$output"
+  fi
+  rm -rf "$there/fetched"
+}
+
 install_azurite() {
   here=tests/servers/azurite_package there=.cache/azurite
   if cmp --silent "$here/package-lock.json" "$there/package-lock.json" && [ -x "$there/node_modules/.bin/azurite-blob" ]; then
@@ -112,6 +145,7 @@ install_postgresql
 install_mariadb
 install_seaweedfs
 install_moto
+install_trino
 if [ "${1:-}" = soak ]; then
   install_azurite
   install_fake_gcs

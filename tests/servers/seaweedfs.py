@@ -65,11 +65,29 @@ class SeaweedFS:
     def new_warehouse(self) -> str:
         """Make an empty warehouse for tables."""
         name = f"lake{next(self._count)}"
-        order = f"s3tables.bucket -create -name {name} -account admin\n"
-        shell = [str(self.weed), "shell", f"-master={self.master}", f"-filer={self.filer}"]
-        done = subprocess.run(shell, input=order, text=True, capture_output=True, timeout=60, check=False)
-        wait_until(lambda: self.has_warehouse(name), f"warehouse: {done.stdout}{done.stderr}", 30)
+        said = self._shell(f"s3tables.bucket -create -name {name} -account admin")
+        wait_until(lambda: self.has_warehouse(name), f"warehouse: {said}", 30)
         return f"s3://{name}"
+
+    def exceed_quota(self, warehouse: str) -> None:
+        """Fill a warehouse beyond its quota, and return when the server takes nothing more."""
+        bucket = warehouse.removeprefix("s3://")
+        self.put(f"{warehouse}/filling/up/data/{next(self._count)}.parquet", bytes(2_000_000))
+        self._shell(f"s3.bucket.quota -name={bucket} -op=set -sizeMB=1")
+        enforce = "s3.bucket.quota.enforce -apply"
+        wait_until(lambda: f"changing bucket {bucket} to read only" in self._shell(enforce), "quota", 60)
+
+    def lift_quota(self, warehouse: str) -> None:
+        """Let a warehouse take more again."""
+        self._shell(f"s3.bucket.quota -name={warehouse.removeprefix('s3://')} -op=remove")
+
+    def _shell(self, order: str) -> str:
+        """Tell the server something, and return all that it says."""
+        shell = [str(self.weed), "shell", f"-master={self.master}", f"-filer={self.filer}"]
+        done = subprocess.run(
+            shell, input=f"{order}\n", text=True, capture_output=True, timeout=60, check=False
+        )
+        return done.stdout + done.stderr
 
     def new_prefix(self) -> str:
         """Return a place in the ordinary bucket that nobody uses."""

@@ -36,6 +36,7 @@ from esker.pipeline.table_changes import (
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.layout import SortField, parse_partition_field
+from esker.project.readers import CODEC, DEFAULT_CODEC
 from esker.project.reserved import is_own
 from esker.project.types import Column, Decimal, Plain, stored_types
 from esker.sources import Sent
@@ -117,6 +118,7 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract 
         **TABLE_DEFAULTS,
         "format-version": str(pipeline.format_version),
         "write.format.default": pipeline.format,
+        **_codec(pipeline),
         **pipeline.properties,
     }
     _check_partitions(pipeline, columns)
@@ -236,7 +238,7 @@ def log_alterations(
     # Old changes lack fields that became required later, as they lack columns.
     wanted = with_required(wanted, _required_inside(wanted), required=False)
     if present is None:
-        return (CreateTable(NewTable(log, wanted, (), TABLE_DEFAULTS)),)
+        return (CreateTable(NewTable(log, wanted, (), {**TABLE_DEFAULTS, **_codec(pipeline)})),)
     changes: list[TableChange] = []
     stored, renamed = _renamed(pipeline, present)
     if renamed:
@@ -250,6 +252,12 @@ def log_alterations(
     if differences.widened:
         changes.append(WidenColumns(log, differences.widened))
     return tuple(changes)
+
+
+def _codec(pipeline: Pipeline) -> dict[str, str]:
+    """Return the property of the codec that a pipeline's readers need, where Iceberg would take another."""
+    codec = pipeline.encoding().codec if pipeline.readers else None
+    return {CODEC: codec} if codec not in (None, DEFAULT_CODEC) else {}
 
 
 def _renamed(pipeline: Pipeline, present: Table) -> tuple[tuple[Column, ...], tuple[tuple[str, str], ...]]:

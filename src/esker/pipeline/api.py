@@ -45,6 +45,7 @@ from esker.pipeline.plan import (
 from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.read import read_source
+from esker.pipeline.reader_notes import reader_notes
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.rules import awaited
 from esker.pipeline.run import run_pipeline, run_pipelines
@@ -231,8 +232,12 @@ class OpenProject:
         try:
             with naming(name), closing(open_reader(self.engine, name)) as source:
                 plan = compare_and_plan(self.engine, self.state, name, source)
-                notes = (*layout_notes(self.engine, plan, source), *awaited(self.engine, name, plan.table))
-                return replace(plan, notes=(*plan.notes, *notes))
+                told = (
+                    *layout_notes(self.engine, plan, source),
+                    *reader_notes(self.engine, plan),
+                    *awaited(self.engine, name, plan.table),
+                )
+                return replace(plan, notes=(*plan.notes, *told))
         except EskerError as error:
             return self._unplanned(name, self.project.pipeline(name), error)
 

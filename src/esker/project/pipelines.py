@@ -24,6 +24,14 @@ from esker.project.declaration import (
 )
 from esker.project.layout import PartitionField, SortField, parse_partition_field, parse_sort_field
 from esker.project.modes import DELETING, KEYED, KEYED_ONLY, MEANINGLESS, ROW_BY_ROW, WHOLE, Mode
+from esker.project.readers import (
+    CODEC,
+    Encoding,
+    ReaderName,
+    contradictions,
+    pick,
+    unreadable_columns,
+)
 from esker.project.reserved import why_reserved
 from esker.project.source_kinds import Source
 from esker.project.sources import FilesSource
@@ -202,6 +210,11 @@ class Pipeline(Declaration):
     properties: Texts = Field(
         default_factory=dict, description="Further Iceberg table properties, set at creation."
     )
+    readers: list[ReaderName] = Field(
+        default_factory=list,
+        description="Programs that must be able to read the table. What one of them cannot read is refused "
+        "here and not written; `esker plan` says how the table is written for them.",
+    )
     evolution: Literal["evolve", "freeze", "discard_column", "discard_row"] = Field(
         "evolve",
         description="Columns that the source sends and the table lacks, or has with a narrower type: "
@@ -303,6 +316,18 @@ class Pipeline(Declaration):
         return self
 
     @model_validator(mode="after")
+    def _readers_can_read(self) -> Pipeline:
+        if len(set(self.readers)) < len(self.readers):
+            raise MistakeAt(("readers",), "a reader stands there twice")
+        given = {name: getattr(self, name) for name in ("format_version", "format")}
+        for what in contradictions(self.readers, **given, codec=self._codec()):
+            place = (what.key, CODEC) if what.key == "properties" else (what.key,)
+            raise MistakeAt(place, str(what))
+        for name, what in unreadable_columns(self.readers, self.declared_columns()):
+            raise MistakeAt(("columns", name), str(what))
+        return self
+
+    @model_validator(mode="after")
     def _source_fits_the_mode(self) -> Pipeline:
         self.source.check_mode(self.mode)
         return self
@@ -393,6 +418,13 @@ class Pipeline(Declaration):
             Column(name, column.parsed(), column.required, column.doc)
             for name, column in self.columns.items()
         )
+
+    def encoding(self) -> Encoding:
+        """Return how the table is written: as declared, and otherwise so that all readers can read it."""
+        return pick(self.readers, format_version=self.format_version, format=self.format, codec=self._codec())
+
+    def _codec(self) -> str | None:
+        return self.properties.get(CODEC) if self.format == "parquet" else None
 
     def partition_fields(self) -> tuple[PartitionField, ...]:
         return tuple(parse_partition_field(text) for text in self.partition_by)

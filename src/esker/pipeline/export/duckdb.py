@@ -21,10 +21,15 @@ def export(lake: Lake) -> Exported:
         case RestCatalog() as catalog:
             secrets += _way_in(lake, catalog, settings)
             body = _attached(lake, catalog.warehouse or "", f"ENDPOINT '{catalog.uri}'", namespace, table)
-        case S3TablesCatalog() as catalog:
+        case S3TablesCatalog(uri=None) as catalog:
             body = _attached(lake, catalog.warehouse, "ENDPOINT_TYPE s3_tables", namespace, table)
-        case GlueCatalog() as catalog:
-            body = _attached(lake, catalog.account or "", "ENDPOINT_TYPE glue", namespace, table)
+        case GlueCatalog(endpoint=None) as catalog:
+            body = _attached(lake, catalog.account or ":", "ENDPOINT_TYPE glue", namespace, table)
+        case S3TablesCatalog() | GlueCatalog():
+            raise lake.refused(
+                "DuckDB signs requests to Amazon's own servers only: it reads service and region from the "
+                "address"
+            )
         case _:
             raise lake.refused(
                 f"DuckDB cannot open a catalog of type {lake.catalog.type}; where PyIceberg can, read the "
@@ -45,7 +50,7 @@ def export(lake: Lake) -> Exported:
         "",
         "",
         "connection = duckdb.connect()",
-        'for extension in ("iceberg", "httpfs"):',
+        'for extension in ("avro", "iceberg", "httpfs"):',
         "    connection.install_extension(extension)",
         "    connection.load_extension(extension)",
         *secrets,
@@ -57,13 +62,24 @@ def export(lake: Lake) -> Exported:
 def _of_sqlite(database: str, catalog: str, namespace: str, table: str) -> list[str]:
     """Return lines for a catalog that DuckDB cannot open: it tells where each table's metadata is."""
     return [
-        f"database = sqlite3.connect({f'file:{database}?mode=ro'!r}, uri=True)",
-        "[location] = database.execute(",
-        '    "SELECT metadata_location FROM iceberg_tables "',
-        '    "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",',
-        f"    ({catalog!r}, {namespace!r}, {table!r}),",
-        ").fetchone()",
-        'print(connection.sql(f"SELECT * FROM iceberg_scan({text(location)}) LIMIT 10").fetchall())',
+        "",
+        "",
+        "def location(namespace, table):",
+        '    """Return where the metadata of a table is, now."""',
+        f"    database = sqlite3.connect({f'file:{database}?mode=ro'!r}, uri=True)",
+        "    try:",
+        "        [found] = database.execute(",
+        '            "SELECT metadata_location FROM iceberg_tables "',
+        '            "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",',
+        f"            ({catalog!r}, namespace, table),",
+        "        ).fetchone()",
+        "    finally:",
+        "        database.close()",
+        "    return found",
+        "",
+        "",
+        f"found = text(location({namespace!r}, {table!r}))",
+        'print(connection.sql(f"SELECT * FROM iceberg_scan({found}) LIMIT 10").fetchall())',
     ]
 
 
@@ -114,7 +130,7 @@ def _store(lake: Lake, settings: Settings) -> list[str]:
                 parts["PROVIDER"] = repr("credential_chain")
             return [_secret("store", "s3", parts)]
         case GcsStore():
-            return [_secret("store", "gcs", {"PROVIDER": repr("credential_chain")})]
+            raise lake.refused("DuckDB opens Google's store with HMAC keys, which a project does not have")
         case AzureStore():
             raise lake.refused("DuckDB's Iceberg reads no tables in Azure")
 

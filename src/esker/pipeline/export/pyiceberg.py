@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from esker.pipeline.export.program import code, expression
 from esker.pipeline.export.reader import Exported, Lake, Settings
 from esker.project.catalogs import (
+    AnyCatalog,
     GlueCatalog,
     HadoopCatalog,
     HiveCatalog,
@@ -29,7 +30,8 @@ def export(lake: Lake) -> Exported:
     settings = Settings.empty("${{{}}}")
     opened = catalog_code(lake, settings)
     namespace, table = lake.example
-    extras = ",".join(filter(None, ("pyarrow", _EXTRAS.get(lake.catalog.type))))
+    files = "adlfs" if isinstance(lake.store, AzureStore) else None
+    extras = ",".join(filter(None, ("pyarrow", files, _EXTRAS.get(lake.catalog.type))))
     text = code(
         f'"""Read tables of the catalog "{lake.name}".',
         "",
@@ -129,6 +131,12 @@ def _folder(lake: Lake) -> str:
     return lake.location if ":" in lake.location else f"file://{lake.location}"
 
 
+def _signs(catalog: AnyCatalog) -> bool:
+    return isinstance(catalog, S3TablesCatalog) or (
+        isinstance(catalog, RestCatalog) and catalog.sigv4 is not None
+    )
+
+
 def _signed(region: str, service: str, add: Add) -> None:
     add("rest.sigv4-enabled", "true")
     add("rest.signing-region", region)
@@ -145,15 +153,26 @@ def _store(lake: Lake, add: Add) -> None:
             add("s3.access-key-id", store.access_key)
             add("s3.secret-access-key", store.secret_key)
             add("s3.session-token", store.session_token)
+            if _signs(lake.catalog):
+                add("client.region", store.signing_region)
+                add("client.access-key-id", store.access_key)
+                add("client.secret-access-key", store.secret_key)
+                add("client.session-token", store.session_token)
             add("client.profile-name", store.profile)
             add("client.role-arn", store.role)
             if isinstance(lake.catalog, GlueCatalog):
-                add("glue.region", store.region)
+                add("glue.region", store.signing_region)
                 add("glue.access-key-id", store.access_key)
                 add("glue.secret-access-key", store.secret_key)
+        case GcsStore(anonymous=True):
+            raise lake.refused("PyIceberg opens Google's store with credentials, and never without")
         case GcsStore() as store:
             add("gcs.service.host", store.endpoint)
             add("gcs.project-id", store.project)
+        case AzureStore(endpoint=str()):
+            # Arrow's client takes an endpoint and does not understand `container@account`; PyIceberg gives
+            # adlfs, which does, no endpoint but in a connection string with the key in it.
+            raise lake.refused("PyIceberg reads tables in Azure at Microsoft's own servers only")
         case AzureStore() as store:
             add("adls.account-name", store.account)
             add("adls.account-key", store.account_key)

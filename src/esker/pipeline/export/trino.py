@@ -46,7 +46,7 @@ def export(lake: Lake) -> Exported:
             settings.add("hive.metastore.glue.catalogid", catalog.account)
             settings.add("hive.metastore.glue.endpoint-url", catalog.endpoint)
             if isinstance(lake.store, S3Store):
-                settings.add("hive.metastore.glue.region", lake.store.region)
+                settings.add("hive.metastore.glue.region", lake.store.signing_region)
                 settings.add("hive.metastore.glue.aws-access-key", lake.store.access_key)
                 settings.add("hive.metastore.glue.aws-secret-key", lake.store.secret_key)
                 settings.add("hive.metastore.glue.iam-role", lake.store.role)
