@@ -60,9 +60,9 @@ servers: setup ## install the servers that tests start (Debian and root only; el
 lock: setup ## pin dependencies and jars anew
 	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group servers -o requirements/servers.txt
-	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group moto -o requirements/moto.txt
+	@for group in moto spark35 spark40; do $(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group $$group -o requirements/$$group.txt || exit 1; done
 	@grep -A100 '^uv==' requirements/dev.txt | awk 'NR==1 || /^    --hash/ {print; next} {exit}' > requirements/uv.txt
-	@$(BIN)/python -c "from pathlib import Path; from esker.engine.jars import write_lock; from esker.engine.pins import JARS; write_lock(JARS, Path('src/esker/engine/jars.lock.json'), Path('.cache/lock.log'))"
+	@$(BIN)/python -c "from pathlib import Path; from esker.engine.jars import write_lock; write_lock(Path('src/esker/engine/jars.lock.json'), Path('.cache/lock.log'))"
 
 clean: ## remove what make has made
 	rm -rf $(VENV) .demo .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

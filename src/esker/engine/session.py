@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from esker.engine.catalogs import Binding, bind
 from esker.engine.cluster import check_cluster
 from esker.engine.compat import silence_queries
+from esker.engine.compat.staging import STAGING_CLASS
 from esker.engine.failures import explain, explained
 from esker.engine.gateway import launch, stop
 from esker.engine.iceberg.handles import Handles
@@ -175,7 +176,7 @@ class Engine:
             conf.set(key, value)
         # Spark 4 knows seven character sets unless told to ask Java; windows-1252 is none of them.
         conf.set("spark.sql.legacy.javaCharsets", "true")
-        conf.set(f"spark.sql.catalog.{STAGING_CATALOG}", "org.apache.iceberg.spark.SparkRewriteTableCatalog")
+        conf.set(f"spark.sql.catalog.{STAGING_CATALOG}", STAGING_CLASS)
         for name, binding in self.bindings.items():
             conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
             # Other processes write too; a cached table would be planned from the past.

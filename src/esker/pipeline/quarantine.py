@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.evolution import find
+from esker.engine.compat import is_strict_json
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import TableId, find_table
 from esker.engine.session import Engine
@@ -158,7 +159,7 @@ def _readable(
     """Return the chosen rows that can be loaded again, and how many they are, or raise NotInQuarantine."""
     rows = _chosen(engine, table, name, choice)
     # A record that could not be parsed has no columns: only the source itself can send it again.
-    readable = rows.where(F.col("payload").startswith("{") & F.try_parse_json("payload").isNotNull())
+    readable = rows.where(F.col("payload").startswith("{") & is_strict_json(F.col("payload")))
     for reason in _lacking(readable, columns):
         readable = readable.where(~(F.array_contains("rules", NEW_COLUMN) & (F.col("reason") == reason)))
     count = readable.count()
