@@ -376,6 +376,35 @@ class NotInThisSpark(EngineError):
         )
 
 
+class OtherSpark(EngineError):
+    """The platform runs another Spark than the PySpark that Esker was installed with. Nothing was read."""
+
+    code = "ESK-ENGINE-020"
+    exit_status = 2
+
+    def __init__(self, running: str, installed: str) -> None:
+        super().__init__(
+            f"Spark {running} runs here, and PySpark {installed} is installed",
+            reason="A PySpark among the packages of the job stands in front of the platform's own.",
+            remedy="Install the packages without PySpark, as the files of esker export do.",
+        )
+
+
+class OtherIceberg(EngineError):
+    """The platform has loaded another Iceberg than Esker works with, or none. Nothing was read."""
+
+    code = "ESK-ENGINE-021"
+    exit_status = 2
+
+    def __init__(self, found: str | None, needed: str) -> None:
+        super().__init__(
+            f"Spark runs with {f'Iceberg {found}' if found else 'no Iceberg'}, and Esker needs {needed}",
+            reason="The jars of the job are missing, or Iceberg of the platform stands in front of them.",
+            remedy="Start the job with the jars and settings that esker export writes, and leave out what "
+            "turns on the platform's own Iceberg.",
+        )
+
+
 class JarsUnavailable(EngineError):
     """A jar that the project needs is not in the cache and cannot be fetched."""
 

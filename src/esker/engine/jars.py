@@ -55,20 +55,23 @@ def jar_folder() -> Path:
     return cache_folder() / "jars"
 
 
-def missing_jars(names: Iterable[str]) -> list[Jar]:
+def missing_jars(names: Iterable[str], minor: str | None = None) -> list[Jar]:
     """Return those of the named jars that are not in the cache."""
-    lock = locked_jars()
+    lock = locked_jars(minor)
     return [lock[name] for name in names if not (jar_folder() / lock[name].file_name).is_file()]
 
 
-def provide_jars(names: Iterable[str], conf: Mapping[str, str], log: Path) -> list[Path]:
+def provide_jars(
+    names: Iterable[str], conf: Mapping[str, str], log: Path, minor: str | None = None
+) -> list[Path]:
     """Return the paths of the named jars, fetching those that the cache lacks.
 
-    Raises JarsUnavailable when they cannot be fetched, JarAltered when a checksum is wrong.
+    They are for the installed Spark, or for another minor version. Raises JarsUnavailable when they cannot be
+    fetched, JarAltered when a checksum is wrong.
     """
     names = list(names)
     folder = jar_folder()
-    if missing := missing_jars(names):
+    if missing := missing_jars(names, minor):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _fetch(missing, folder, conf, log)
@@ -76,7 +79,7 @@ def provide_jars(names: Iterable[str], conf: Mapping[str, str], log: Path) -> li
             raise JarsUnavailable(
                 [jar.coordinate for jar in missing], str(folder), str(error), str(log)
             ) from error
-    return [_verified(locked_jars()[name], folder) for name in names]
+    return [_verified(locked_jars(minor)[name], folder) for name in names]
 
 
 def digest(path: Path) -> str:
