@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint fast format bench soak lock docs servers clean
+.PHONY: help setup demo test check lint fast format bench soak spark35 spark40 lock docs servers clean
 
 help: ## list the tasks
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 setup: $(READY) ## make .venv with esker and everything it needs
 
@@ -47,9 +47,28 @@ format: setup ## format the code
 bench: setup ## benchmarks: ratios measured side by side in one run
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
-soak: setup ## long campaigns
+soak: setup spark35 spark40 ## long campaigns, and earlier versions of Spark
 	@tests/servers/install.sh soak
 	@$(BIN)/python -m pytest -m soak tests
+
+# What the foundation and the loader promise: engine, ledger, contracts, load, pipelines, files, kills, readers.
+PROMISES := tests/engine tests/ledger tests/contracts tests/load tests/pipeline tests/sources/files tests/scenarios \
+  $(addprefix tests/sources/test_,files.py handed_over.py table.py transformed.py)
+SMOKE := tests/load/test_keyed.py tests/load/test_types.py tests/pipeline/test_run.py tests/scenarios/test_kill.py
+
+spark35: .cache/spark35/.ready servers ## foundation and loader on Spark 3.5, which Glue and EMR run
+	@.cache/spark35/bin/python -m pytest -n 2 --dist loadgroup -m 'not soak' $(PROMISES)
+
+spark40: .cache/spark40/.ready servers ## a short look at Spark 4.0
+	@.cache/spark40/bin/python -m pytest -m 'not soak' $(SMOKE)
+
+.cache/spark%/.ready: requirements/dev.txt requirements/spark%.txt | $(READY)
+	@echo "setting up .cache/spark$*: everything in requirements/dev.txt, with another PySpark"
+	@$(PYTHON) -m venv --clear .cache/spark$*
+	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --require-hashes -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --require-hashes -r requirements/spark$*.txt
+	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --no-deps --no-build-isolation -e .
+	@touch $@
 
 docs: setup ## write the reference pages anew
 	@$(BIN)/python docs/generate.py

@@ -9,7 +9,7 @@ from pathlib import Path
 import esker
 
 NEWER = re.compile(
-    r"\.(toArrow|mergeInto|try_cast|addArtifact|transpose|lateralJoin|asTable|metadataColumn|try_parse_json|try_variant_get)\(|arrow_udf"
+    r"\.(toArrow|mergeInto|try_cast|addArtifact|transpose|lateralJoin|asTable|metadataColumn|try_parse_json|try_variant_get)\(|arrow_udf|versionAsOf"
 )
 
 

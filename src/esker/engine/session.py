@@ -56,9 +56,24 @@ _MADE_TWICE = ("duplicate column", "already exists")
 COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 """Spark makes one method of a stage. Java does not compile methods of more than 8,000 bytes unless told to:
 a stage with twenty rules took three times as long."""
-_LATER_JAVA = {"spark.sql.datetime.java8API.enabled": "true"}
-"""Rows that come to Java's side of the driver: its older classes lack ten days of 1582. For all sessions:
-what was observed is made into rows by whichever was the first."""
+MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    # Text that is no number is found and reported by the checks, row by row.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    # Rows that come to Java's side of the driver: its older classes lack ten days of 1582.
+    "spark.sql.datetime.java8API.enabled": "true",
+    # Spark 4 knows seven character sets unless told to ask Java; windows-1252 is none of them.
+    "spark.sql.legacy.javaCharsets": "true",
+    # Spark 3.5 refuses dates before 1582 unless told that nobody wrote them by another calendar.
+    **{
+        f"spark.sql.{kind}.{what}RebaseModeIn{way}": "CORRECTED"
+        for kind, what in (("parquet", "datetime"), ("parquet", "int96"), ("avro", "datetime"))
+        for way in ("Read", "Write")
+    },
+}
+"""Settings on which the meaning of values depends, for all sessions: Spark 3.5 asks whichever it finds when
+an expression is made, and what was observed is made into rows by whichever was the first."""
 
 
 class Engine:
@@ -88,7 +103,7 @@ class Engine:
         with _start:
             context = SparkContext._active_spark_context
             if context is None and is_submitted():
-                context, log = new_context(project, startup_settings(project)), Path(PLATFORM_LOG)
+                context, log = new_context(project, startup_settings(project), MEANING), Path(PLATFORM_LOG)
             elif context is None:
                 context, log = _start_context(project)
             else:
@@ -170,17 +185,11 @@ class Engine:
 
     def _configure(self) -> None:
         conf = self.spark.conf
-        conf.set("spark.sql.session.timeZone", "UTC")
+        for key, value in MEANING.items():
+            conf.set(key, value)
         conf.set("spark.sql.shuffle.partitions", str(max(2, 2 * cores(self.project.spark.master))))
         # Rows that are kept together: ten thousand of a kilobyte take tens of megabytes in every task.
         conf.set("spark.sql.inMemoryColumnarStorage.batchSize", "2000")
-        # Text that is no number is found and reported by the checks, row by row.
-        conf.set("spark.sql.ansi.enabled", "true")
-        conf.set("spark.sql.caseSensitive", "false")
-        for key, value in _LATER_JAVA.items():
-            conf.set(key, value)
-        # Spark 4 knows seven character sets unless told to ask Java; windows-1252 is none of them.
-        conf.set("spark.sql.legacy.javaCharsets", "true")
         conf.set(f"spark.sql.catalog.{STAGING_CATALOG}", STAGING_CLASS)
         for name, binding in self.bindings.items():
             conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
@@ -286,7 +295,7 @@ def startup_settings(project: Project) -> dict[str, str]:
         "spark.serializer.objectStreamReset": "1",
         # Progress is read from the executors' heartbeats.
         "spark.executor.heartbeatInterval": "2s",
-        **_LATER_JAVA,
+        **MEANING,
         "spark.network.timeout": "120s",
     }
 

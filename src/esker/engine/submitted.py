@@ -30,11 +30,11 @@ def submitted_master() -> str:
     return conf.get("spark.master") or "yarn"
 
 
-def new_context(project: Project, settings: dict[str, str]) -> SparkContext:
+def new_context(project: Project, settings: dict[str, str], firm: dict[str, str]) -> SparkContext:
     """Start Spark in the Java that this program was started from.
 
-    `settings` are what the platform may leave unsaid. Raises OtherSpark or OtherIceberg when the platform
-    has other versions than Esker works with, and SparkFailed.
+    `settings` are what the platform may leave unsaid, and `firm` what it has no say in. Raises OtherSpark or
+    OtherIceberg when the platform has other versions than Esker works with, and SparkFailed.
     """
     SparkContext._ensure_initialized(gateway=join())
     jvm: Any = SparkContext._jvm
@@ -45,6 +45,8 @@ def new_context(project: Project, settings: dict[str, str]) -> SparkContext:
     wanted, there = settings[_EXTENSIONS], str(conf.get(_EXTENSIONS))
     if wanted not in there.split(","):
         conf.set(_EXTENSIONS, f"{there},{wanted}")
+    for key, value in firm.items():
+        conf.set(key, value)
     conf.set("spark.master", project.spark.master)
     try:
         return SparkContext(conf=conf)

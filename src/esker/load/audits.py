@@ -17,6 +17,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.engine.compat import snapshot_frame
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import STAGED, Attempt, SwapFailed
 from esker.engine.iceberg.metadata import SnapshotId
@@ -135,7 +136,7 @@ class Audits:
                         self.engine.spark.catalog.dropTempView(view)
 
     def _rows(self, snapshot: SnapshotId) -> DataFrame:
-        return self.engine.spark.read.option("versionAsOf", str(snapshot)).table(self.table.sql)
+        return snapshot_frame(self.engine.spark, self.table.sql, snapshot)
 
 
 @dataclass

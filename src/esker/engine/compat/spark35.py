@@ -57,14 +57,26 @@ def metadata_column(frame: DataFrame, name: str) -> Column:
     return cast(Column, own(cast(Any, frame)._jdf.metadataColumn(name)))
 
 
+def snapshot_frame(spark: SparkSession, table: str, snapshot: int) -> DataFrame:
+    """Return a table's rows as of a snapshot. By the parser: the reader's own option is not heeded here."""
+    session: Any = spark
+    parser = session._jsparkSession.sessionState().sqlParser()
+    return frame_of(spark, parser.parsePlan(f"SELECT * FROM {table} VERSION AS OF {snapshot}").child())
+
+
 def observed_row(observation: Observation, watched: DataFrame) -> Any:
     """Return what was observed of a frame as a row of Java's, once the frame has been through."""
     jvm: Any = watched.sparkSession.sparkContext._jvm
     frame: Any = watched
     seen: Any = observation
-    schema = frame._jdf.queryExecution().analyzed().metricsSchema()
+    metrics = frame._jdf.queryExecution().analyzed().metrics()
+    names = []
+    schema = jvm.org.apache.spark.sql.types.StructType()
+    for metric in (metrics.apply(index) for index in range(metrics.size())):
+        names.append(metric.name())
+        schema = schema.add(metric.name(), metric.dataType())
     # A map by now. Nothing of it may pass through Python, which makes other numbers of Java's.
-    values = jvm.PythonUtils.toSeq(list(schema.fieldNames())).iterator().map(seen._jo.get())
+    values = jvm.PythonUtils.toSeq(names).iterator().map(seen._jo.get())
     row = jvm.org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
     return row(values.toArray(jvm.scala.reflect.ClassTag.Any()), schema)
 

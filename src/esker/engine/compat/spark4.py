@@ -35,6 +35,11 @@ def metadata_column(frame: DataFrame, name: str) -> Column:
     return frame.metadataColumn(name)
 
 
+def snapshot_frame(spark: SparkSession, table: str, snapshot: int) -> DataFrame:
+    """Return a table's rows as of a snapshot."""
+    return spark.read.option("versionAsOf", str(snapshot)).table(table)
+
+
 def observed_row(observation: Observation, watched: DataFrame) -> Any:
     """Return what was observed of a frame as a row of Java's, once the frame has been through."""
     seen: Any = observation
