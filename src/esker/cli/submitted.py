@@ -10,17 +10,10 @@ import argparse
 import json
 import os
 import sys
-import tempfile
-import zipfile
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from esker.cli.opening import open_project
 from esker.errors import EskerError, Unexpected
-
-if TYPE_CHECKING:
-    from esker.pipeline.result import RunReport
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = json.dumps(document, default=str)
     print(text, flush=True)
     if given.result is not None:
-        _write(given.result, text)
+        from esker.pipeline.elsewhere import keep_result
+
+        keep_result(given.result, text)
     if status:
         raise SystemExit(status)
 
@@ -46,12 +41,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(given: argparse.Namespace) -> tuple[int, dict[str, object]]:
+    from esker.pipeline.elsewhere import project_folder, secret_variables
     from esker.project.secrets import masked, redact
 
+    pipelines = list(filter(None, given.pipelines.split(",")))
     try:
         if given.secrets:
-            os.environ.update(_secrets(given.secrets))
-        report = _report(_folder(given.project), given.env, list(filter(None, given.pipelines.split(","))))
+            os.environ.update(secret_variables(given.secrets))
+        report = open_project(project_folder(given.project), given.env, pipelines).run_all(pipelines)
     except EskerError as error:
         failed: EskerError = error
     except Exception as error:
@@ -59,45 +56,3 @@ def _run(given: argparse.Namespace) -> tuple[int, dict[str, object]]:
     else:
         return report.exit_status, {"exit_status": report.exit_status, **masked(report.as_json())}
     return failed.exit_status, {"exit_status": failed.exit_status, "error": masked(failed.as_json())}
-
-
-def _report(folder: Path, env: str | None, pipelines: Sequence[str]) -> RunReport:
-    return open_project(folder, env, pipelines).run_all(pipelines)
-
-
-def _secrets(name: str) -> dict[str, str]:
-    """Return the variables that a secret of AWS Secrets Manager holds, as JSON."""
-    import boto3
-
-    text = boto3.client("secretsmanager").get_secret_value(SecretId=name)["SecretString"]
-    return {str(key): str(value) for key, value in json.loads(text).items()}
-
-
-def _folder(place: str) -> Path:
-    """Return a project's folder: a folder, or what an archive holds, here or in S3."""
-    if not place.endswith(".zip"):
-        return Path(place)
-    folder = Path(tempfile.mkdtemp(prefix="esker-project-"))
-    archive = Path(place)
-    if place.startswith("s3://"):
-        from pyarrow import fs
-
-        archive = folder / "project.zip"
-        store, path = fs.FileSystem.from_uri(place)
-        with store.open_input_stream(path) as stream:
-            archive.write_bytes(stream.read())
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(folder)
-    return folder
-
-
-def _write(place: str, text: str) -> None:
-    """Keep what came out: where the platform tells whoever asks no more than that a job failed."""
-    if place.startswith("s3://"):
-        from pyarrow import fs
-
-        store, path = fs.FileSystem.from_uri(place)
-        with store.open_output_stream(path) as stream:
-            stream.write(text.encode())
-    else:
-        Path(place).write_text(text, encoding="utf-8")

