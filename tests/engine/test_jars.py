@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from esker.engine.jars import Jar, locked_jars, missing_jars, provide_jars
-from esker.engine.pins import JARS
+from esker.engine.pins import RUNTIMES, jars_for, spark_minor
 from esker.errors import JarAltered, JarsUnavailable
 from tests.command import esker
 from tests.engine.jar_cache import prepare_cache
@@ -87,10 +87,14 @@ def started(registry: Registry, serve: list[Registry]) -> Registry:
     return registry
 
 
-def test_the_lock_file_names_what_is_pinned() -> None:
-    """`make lock` was run after the last change of a version."""
-    assert {name: jar.coordinate for name, jar in locked_jars().items()} == JARS
-    assert all(len(jar.sha256) == 64 for jar in locked_jars().values())
+@pytest.mark.parametrize("minor", RUNTIMES)
+def test_the_lock_file_names_what_is_pinned(minor: str) -> None:
+    """`make lock` was run after the last change of a version; each Spark has its own Iceberg."""
+    locked = locked_jars(minor)
+    assert {name: jar.coordinate for name, jar in locked.items()} == jars_for(minor)
+    assert all(len(jar.sha256) == 64 for jar in locked.values())
+    assert f"-{minor}_" in locked["iceberg"].coordinate
+    assert locked["avro"].coordinate.partition(":")[2].partition(":")[2].startswith(f"{minor}.")
 
 
 def test_an_altered_jar_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +179,9 @@ def test_missing_jars_without_a_network(catalog: str, tmp_path: Path) -> None:
     assert answer.status == 4, answer.stdout + answer.stderr
     assert answer.error["code"] == JarsUnavailable.code
     wanted = {"sqlite": ["iceberg", "sqlite"], "jdbc": ["postgresql"]}[catalog]
-    assert answer.error["message"] == "cannot fetch " + ", ".join(JARS[name] for name in wanted)
+    assert answer.error["message"] == "cannot fetch " + ", ".join(
+        jars_for(spark_minor())[name] for name in wanted
+    )
     assert str(cache / "jars") in answer.error["remedy"]
     log = Path(answer.error["reason"].rpartition("(details: ")[2].rstrip(")"))
     assert "127.0.0.1" in log.read_text()

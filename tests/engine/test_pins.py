@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from esker.engine.pins import PYSPARK, check_spark
+from esker.engine.pins import PYSPARK, RUNTIMES, check_spark, minor_of
 from esker.errors import SparkUnsupported
 from tests.command import esker
 from tests.folder import Folder
@@ -21,12 +21,12 @@ def pretend(folder: Path, version: str) -> dict[str, str]:
 
 
 def test_the_installed_pyspark_is_supported() -> None:
-    """The tests themselves run on a PySpark of the pinned minor version."""
-    assert check_spark().rpartition(".")[0] == PYSPARK.rpartition(".")[0]
+    """The tests themselves run on a PySpark for which there is a runtime."""
+    assert minor_of(check_spark()) in RUNTIMES
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("version", ["3.5.6", "4.2.0", "4.3.0.dev1"])
+@pytest.mark.parametrize("version", ["3.4.4", "4.2.0", "4.3.0.dev1"])
 def test_another_pyspark_is_refused(version: str, tmp_path: Path) -> None:
     """The run ends with status 2 and says what to install; no Java was started and nothing was written."""
     folder = Folder(tmp_path / "project")
@@ -37,6 +37,13 @@ def test_another_pyspark_is_refused(version: str, tmp_path: Path) -> None:
     assert answer.error["message"] == f"PySpark {version} is not supported"
     assert answer.error["remedy"] == f"pip install 'pyspark=={PYSPARK}'"
     assert not (folder.path / ".esker" / "logs").exists()
+
+
+@pytest.mark.parametrize("installed", ["3.5.4-amzn-0", "3.5.9", "4.0.5", "4.1.4"])
+def test_each_minor_version_has_its_runtime(installed: str) -> None:
+    """Also a vendor's build: Glue and EMR write their own name behind the version."""
+    iceberg = RUNTIMES[minor_of(installed)].jars["iceberg"]
+    assert f"iceberg-spark-runtime-{installed[:3]}_" in iceberg
 
 
 @pytest.mark.process

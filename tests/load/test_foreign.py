@@ -83,7 +83,8 @@ def test_compaction_keeps_trust_and_doubt(make: Make, lane: str) -> None:
     works.sql(f"UPDATE {WORKS} SET title = 'b' WHERE id IN (1, 2, 3)")
     works.sql(compact)
     works.sql(
-        "CALL lake.system.expire_snapshots(table => 'shop.works', older_than => now(), retain_last => 1)"
+        "CALL lake.system.expire_snapshots(table => 'shop.works', retain_last => 1, "
+        "older_than => TIMESTAMP '2999-01-01 00:00:00')"
     )
     result = works.load(rows(1, 4))
     assert len(result.notes) == 1

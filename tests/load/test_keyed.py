@@ -515,8 +515,8 @@ def test_foreign_rows(make: Make, lane: str) -> None:
     """Copies of a key collapse to one row; rows without a hash are compared by content; others are left."""
     works = make(lane=lane, order_by="at")
     works.load([{"id": n, "at": 5, "title": "a"} for n in range(5)])
-    insert = f"INSERT INTO {WORKS} (id, at, title, deleted) VALUES"
-    works.sql(f"{insert} (0, 4, 'copy', false), (1, 9, 'newer', false), (10, 5, 'a', null)")
+    insert = f"INSERT INTO {WORKS} (id, at, title, deleted, _esker_hash) VALUES"
+    works.sql(f"{insert} (0, 4, 'copy', false, null), (1, 9, 'newer', false, null), (10, 5, 'a', null, null)")
     works.sql(f"INSERT INTO {WORKS} SELECT * FROM {WORKS} WHERE id IN (2, 3)")
     result = works.load(
         [
@@ -677,7 +677,8 @@ def test_compaction_between_locating_and_committing(make: Make, lane: str, step:
             "table => 'shop.works', options => map('rewrite-all', 'true'))"
         )
         works.sql(
-            "CALL lake.system.expire_snapshots(table => 'shop.works', older_than => now(), retain_last => 1)"
+            "CALL lake.system.expire_snapshots("
+            "table => 'shop.works', older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)"
         )
 
     changed = [{"id": n, "at": 3, "title": "c", "deleted": n == 4} for n in range(1, 5)]

@@ -318,7 +318,8 @@ def test_expired_snapshots_do_not_lose_the_position(loaded: Folder) -> None:
     )
     sql(
         loaded,
-        "CALL lake.system.expire_snapshots(table => 'shop.sales', older_than => now(), retain_last => 1)",
+        "CALL lake.system.expire_snapshots(table => 'shop.sales', retain_last => 1, "
+        "older_than => TIMESTAMP '2999-01-01 00:00:00')",
     )
     assert len(snapshots(loaded)) == 1
     assert loaded.run().rows.read == 0
@@ -335,7 +336,8 @@ def test_rewind_hidden_by_expiry_is_still_found(loaded: Folder) -> None:
         sql(loaded, f"INSERT INTO {SALES} VALUES ({value})")
     sql(
         loaded,
-        "CALL lake.system.expire_snapshots(table => 'shop.sales', older_than => now(), retain_last => 1)",
+        "CALL lake.system.expire_snapshots(table => 'shop.sales', retain_last => 1, "
+        "older_than => TIMESTAMP '2999-01-01 00:00:00')",
     )
     with pytest.raises(TableRewound):
         loaded.run()

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from esker.cli.export import Reader
+from esker.cli.export import Target
 from esker.errors import CannotExport
-from esker.pipeline.export import READERS, export_reader
+from esker.pipeline.export import PLATFORMS, READERS, export_reader
 from esker.project import load_project
 from tests.folder import Folder
 from tests.servers.seaweedfs import SeaweedFS
@@ -102,9 +102,9 @@ def test_every_catalog_is_told_or_refused(declared: Callable[..., str], reader: 
         compile(text, reader, "exec")
 
 
-def test_the_command_line_knows_all_readers() -> None:
+def test_the_command_line_knows_all_targets() -> None:
     """It lists them itself: help waits for nothing that an export needs."""
-    assert sorted(each.value for each in Reader) == sorted(READERS)
+    assert sorted(each.value for each in Target) == sorted((*READERS, *PLATFORMS))
 
 
 def test_an_unknown_catalog(tmp_path: Path) -> None:

@@ -307,7 +307,8 @@ def compacting(folder: Folder) -> Iterator[list[int]]:
             try:
                 for statement in (
                     "rewrite_data_files(table => 'shop.sales', options => map('rewrite-all', 'true'))",
-                    "expire_snapshots(table => 'shop.sales', older_than => now(), retain_last => 1)",
+                    "expire_snapshots(table => 'shop.sales', retain_last => 1, "
+                    "older_than => TIMESTAMP '2999-01-01 00:00:00')",
                 ):
                     project.engine.spark.sql(f"CALL lake.system.{statement}").collect()
                 landed.append(1)

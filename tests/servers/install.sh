@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv,
-# moto into an environment of its own, Trino (Maven) with its own Java into .cache; with "soak" also Nessie (Maven) and the
-# emulators of Azure (npm) and Google Cloud Storage (Go) into .cache.
+# moto into an environment of its own, Trino (Maven) with its own Java into .cache; with "soak" also Nessie (Maven), the
+# emulators of Azure (npm) and Google Cloud Storage (Go), and a validator of state machines (npm) into .cache.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
 cd "$(dirname "$0")/../.."
@@ -97,14 +97,14 @@ install_trino() {
   rm -rf "$there/fetched"
 }
 
-install_azurite() {
-  here=tests/servers/azurite_package there=.cache/azurite
-  if cmp --silent "$here/package-lock.json" "$there/package-lock.json" && [ -x "$there/node_modules/.bin/azurite-blob" ]; then
+install_of_npm() {
+  name=$1 program=$2 here=tests/servers/$3_package there=.cache/$3
+  if cmp --silent "$here/package-lock.json" "$there/package-lock.json" && [ -x "$there/node_modules/.bin/$program" ]; then
     return
   fi
   mkdir -p "$there" && cp "$here"/package*.json "$there"
   if ! (cd "$there" && npm ci --ignore-scripts --no-audit --no-fund) >"$output" 2>&1; then
-    echo "Azurite could not be installed:"
+    echo "$name could not be installed:"
     tail -n 5 "$output"
   fi
 }
@@ -147,7 +147,8 @@ install_seaweedfs
 install_moto
 install_trino
 if [ "${1:-}" = soak ]; then
-  install_azurite
+  install_of_npm Azurite azurite-blob azurite
+  install_of_npm "The validator of state machines" asl-validator asl_validator
   install_fake_gcs
   install_nessie
 fi

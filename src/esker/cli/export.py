@@ -1,4 +1,4 @@
-"""`esker export`: what other programs need to read the project's tables."""
+"""`esker export`: what others need to read the project's tables, or to run its pipelines."""
 
 from __future__ import annotations
 
@@ -11,42 +11,107 @@ import typer
 from esker.cli.options import EnvOption, JsonOption, ProjectOption
 
 
-class Reader(StrEnum):
-    """Programs that can be written for."""
+class Target(StrEnum):
+    """Who can be written for."""
 
     trino = "trino"
     duckdb = "duckdb"
     pyiceberg = "pyiceberg"
     athena = "athena"
+    spark_submit = "spark-submit"
+    glue = "glue"
+    emr = "emr"
+    stepfunctions = "stepfunctions"
+
+
+class Runner(StrEnum):
+    """Who runs the jobs of a state machine."""
+
+    glue = "glue"
+    emr = "emr"
 
 
 def export(
-    reader: Annotated[Reader, typer.Argument(metavar="READER", help="trino, duckdb, pyiceberg or athena.")],
+    target: Annotated[
+        Target,
+        typer.Argument(
+            metavar="TARGET",
+            help="A reader: trino, duckdb, pyiceberg, athena. "
+            "A platform: spark-submit, glue, emr, stepfunctions.",
+        ),
+    ],
+    pipelines: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PIPELINE", help="Pipelines that a platform is to run. Default: all."),
+    ] = None,
     catalog: Annotated[
-        str | None, typer.Option("--catalog", "-c", help="A connection. Default: the project's catalog.")
+        str | None,
+        typer.Option("--catalog", "-c", help="For readers: a connection. Default: the project's catalog."),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--to", help="Write a file into this folder. Default: print it.")
+        Path | None, typer.Option("--to", help="Write files into this folder. Default: print them.")
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option("--account", help="For AWS: the account. Default: that of the Glue catalog.")
+    ] = None,
+    home: Annotated[
+        str | None,
+        typer.Option(
+            "--home", help="For AWS: where the job's files lie. Default: esker/PROJECT in the tables' bucket."
+        ),
+    ] = None,
+    runner: Annotated[
+        Runner, typer.Option("--runner", help="For stepfunctions: who runs the jobs, glue or emr.")
+    ] = Runner.glue,
+    application: Annotated[
+        str | None, typer.Option("--application", help="For emr: the id of an application of EMR Serverless.")
     ] = None,
     project: ProjectOption = None,
     env: EnvOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what another program needs to read the tables. Secrets stand there as variables."""
+    """Write what others need to read the tables, or to run pipelines. Secrets stand there as variables."""
     from esker.cli.output import print_json, say, tell
-    from esker.pipeline.export import export_reader
+    from esker.pipeline.export import PLATFORMS, export_platform, export_reader
     from esker.project import load_project
 
-    found = export_reader(load_project(project or Path(), env), reader.value, catalog)
-    target = None
-    if to is not None:
-        target = to / found.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(found.text, encoding="utf-8")
-    if as_json:
-        file = None if target is None else str(target)
-        print_json({"name": found.name, "text": found.text, "variables": found.variables, "file": file})
+    declared = load_project(project or Path(), env)
+    if target.value in PLATFORMS:
+        bundle = export_platform(
+            declared,
+            target.value,
+            pipelines or (),
+            account=account,
+            home=home,
+            runner=runner.value,
+            application=application,
+        )
+        files, variables, notes = bundle.files, bundle.variables, bundle.notes
     else:
-        say(found.text.rstrip("\n") if target is None else f"wrote {target}")
-    if found.variables:
-        tell(f"Set where it is used: {', '.join(found.variables)}")
+        found = export_reader(declared, target.value, catalog)
+        files, variables, notes = {found.name: found.text}, found.variables, ()
+    written = [] if to is None else [_write(to / name, content) for name, content in files.items()]
+    if as_json:
+        texts = {name: content for name, content in files.items() if isinstance(content, str)}
+        where = [str(path) for path in written]
+        print_json({"files": texts, "variables": variables, "notes": notes, "written": where})
+    elif to is not None:
+        for path in written:
+            say(f"wrote {path}")
+    else:
+        for name, content in files.items():
+            if len(files) > 1:
+                say(f"# {name}")
+            say(content.rstrip("\n") if isinstance(content, str) else f"({len(content)} bytes)")
+    for note in notes:
+        tell(note)
+    if variables:
+        tell(f"Set where it is used: {', '.join(variables)}")
+
+
+def _write(target: Path, content: str | bytes) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content.encode() if isinstance(content, str) else content)
+    if target.suffix == ".sh":
+        target.chmod(0o755)
+    return target

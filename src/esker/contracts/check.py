@@ -393,4 +393,4 @@ def _is_rounded(given: Expression, value: Expression, sure: int, least: float) -
 def _digits(number: Expression) -> Expression:
     """Return the digits of a number written as text, without zeros at either end, point and exponent."""
     plain = F.translate(F.substring_index(F.lower(number), "e", 1), "+-. \t", "")
-    return F.trim(plain, F.lit("0"))
+    return F.btrim(plain, F.lit("0"))

@@ -12,6 +12,7 @@ from esker.contracts.evolution import find
 from esker.dlt.rows import Marks
 from esker.dlt.staged import StagedFiles, quoted
 from esker.dlt.tables import DltTable
+from esker.engine.compat import snapshot_frame
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.table import TableId, load
 from esker.engine.session import Engine
@@ -56,7 +57,7 @@ class _Marks(Marks):
         base = Attempt(self.engine, place).current
         if base is None:
             return self.engine.spark.table(place.sql)
-        return self.engine.spark.read.option("versionAsOf", str(base)).table(place.sql)
+        return snapshot_frame(self.engine.spark, place.sql, base)
 
 
 class AbsentVersions(_Marks):

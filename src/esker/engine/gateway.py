@@ -16,6 +16,21 @@ from pyspark.java_gateway import launch_gateway
 from esker.engine.java import Java, find_java
 from esker.errors import SparkFailed
 
+PLATFORM_LOG = "the log of the driver, where the platform keeps it"
+
+
+def is_submitted() -> bool:
+    """Tell whether a platform has started Java already, and this program from it: spark-submit, Glue, EMR."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def join() -> Any:
+    """Return the gateway to the Java that this program was started from, or raise SparkFailed."""
+    try:
+        return launch_gateway()  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise SparkFailed("Java does not answer", str(error), PLATFORM_LOG) from error
+
 
 def launch(conf: Mapping[str, str], log: Path) -> Any:
     """Start a JVM with Spark's classes and return the gateway to it.

@@ -20,8 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from esker.engine.cache import cache_folder
+from esker.engine.compat import resolve_jars
 from esker.engine.gateway import launch, stop
+from esker.engine.pins import RUNTIMES, SHARED_JARS, spark_minor
 from esker.errors import JarAltered, JarsUnavailable
+
+_EVERY = "every Spark"
+"""Section of the lock file beside those of minor versions."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,11 @@ class Jar:
         return f"{artifact}-{version}.jar"
 
 
-def locked_jars() -> dict[str, Jar]:
-    """Return the lock file's jars by name."""
+def locked_jars(minor: str | None = None) -> dict[str, Jar]:
+    """Return the lock file's jars for a minor version of Spark by name. Default: the installed one's."""
     lock = json.loads(files("esker.engine").joinpath("jars.lock.json").read_text())
-    return {name: Jar(name, entry["coordinate"], entry["sha256"]) for name, entry in lock.items()}
+    found = lock[minor or spark_minor()] | lock[_EVERY]
+    return {name: Jar(name, entry["coordinate"], entry["sha256"]) for name, entry in found.items()}
 
 
 def jar_folder() -> Path:
@@ -49,20 +55,23 @@ def jar_folder() -> Path:
     return cache_folder() / "jars"
 
 
-def missing_jars(names: Iterable[str]) -> list[Jar]:
+def missing_jars(names: Iterable[str], minor: str | None = None) -> list[Jar]:
     """Return those of the named jars that are not in the cache."""
-    lock = locked_jars()
+    lock = locked_jars(minor)
     return [lock[name] for name in names if not (jar_folder() / lock[name].file_name).is_file()]
 
 
-def provide_jars(names: Iterable[str], conf: Mapping[str, str], log: Path) -> list[Path]:
+def provide_jars(
+    names: Iterable[str], conf: Mapping[str, str], log: Path, minor: str | None = None
+) -> list[Path]:
     """Return the paths of the named jars, fetching those that the cache lacks.
 
-    Raises JarsUnavailable when they cannot be fetched, JarAltered when a checksum is wrong.
+    They are for the installed Spark, or for another minor version. Raises JarsUnavailable when they cannot be
+    fetched, JarAltered when a checksum is wrong.
     """
     names = list(names)
     folder = jar_folder()
-    if missing := missing_jars(names):
+    if missing := missing_jars(names, minor):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _fetch(missing, folder, conf, log)
@@ -70,7 +79,7 @@ def provide_jars(names: Iterable[str], conf: Mapping[str, str], log: Path) -> li
             raise JarsUnavailable(
                 [jar.coordinate for jar in missing], str(folder), str(error), str(log)
             ) from error
-    return [_verified(locked_jars()[name], folder) for name in names]
+    return [_verified(locked_jars(minor)[name], folder) for name in names]
 
 
 def digest(path: Path) -> str:
@@ -83,25 +92,8 @@ def resolve(coordinates: Iterable[str], into: Path, conf: Mapping[str, str], log
     """Fetch jars by coordinate with Spark's resolver, without what they depend on."""
     gateway = launch({}, log)
     try:
-        jvm = gateway.jvm
-        maven = jvm.org.apache.spark.util.MavenUtils
-        none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
-        some = jvm.scala.Some
-        repositories = some(conf["spark.jars.repositories"]) if "spark.jars.repositories" in conf else none
-        stream = jvm.java.lang.System.err
-        if settings_file := conf.get("spark.jars.ivySettings"):
-            settings = maven.loadIvySettings(settings_file, repositories, some(str(into)), stream)
-        else:
-            settings = maven.buildIvySettings(repositories, some(str(into)), False, stream)
-        found = maven.resolveMavenCoordinates(
-            ",".join(coordinates),
-            settings,
-            getattr(maven, "resolveMavenCoordinates$default$3")(),
-            False,  # not transitive
-            getattr(maven, "resolveMavenCoordinates$default$5")(),
-            False,
-            stream,
-        )
+        repositories, settings = conf.get("spark.jars.repositories"), conf.get("spark.jars.ivySettings")
+        found = resolve_jars(gateway.jvm, ",".join(coordinates), str(into), repositories, settings)
         iterator = found.iterator()
         paths = []
         while iterator.hasNext():
@@ -154,8 +146,15 @@ def _first_line(error: Exception) -> str:
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
-def write_lock(coordinates: Mapping[str, str], target: Path, log: Path) -> None:
+def write_lock(target: Path, log: Path) -> None:
     """Fetch every jar anew and write its checksum into the lock file (`make lock`)."""
+    sections = {_EVERY: SHARED_JARS} | {minor: runtime.jars for minor, runtime in RUNTIMES.items()}
+    # Each by itself: the resolver takes one version of a jar and drops the others.
+    lock = {section: _locked(coordinates, log) for section, coordinates in sections.items()}
+    target.write_text(json.dumps(lock, indent=2) + "\n")
+
+
+def _locked(coordinates: Mapping[str, str], log: Path) -> dict[str, dict[str, str]]:
     scratch = Path(tempfile.mkdtemp(prefix="esker-lock-"))
     try:
         paths = resolve(coordinates.values(), scratch, {}, log)
@@ -164,6 +163,6 @@ def write_lock(coordinates: Mapping[str, str], target: Path, log: Path) -> None:
             jar = Jar(name, coordinate, "")
             path = next(path for path in paths if path.name.endswith(jar.file_name))
             lock[name] = {"coordinate": coordinate, "sha256": digest(path)}
-        target.write_text(json.dumps(lock, indent=2) + "\n")
+        return lock
     finally:
         shutil.rmtree(scratch)

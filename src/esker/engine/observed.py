@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, Observation
 
+from esker.engine.compat import observed_row
 from esker.engine.session import Engine
 
 _SLICE = 10_000
@@ -20,10 +21,12 @@ class Observed:
 
     def __init__(self, engine: Engine) -> None:
         self._engine, self._seen = engine, Observation()
+        self._watched: DataFrame | None = None
 
     def watch(self, rows: DataFrame, metrics: dict[str, Expression]) -> DataFrame:
         """Return the same rows; what is asked of them is known when they have been through."""
-        return rows.observe(self._seen, *(metric.alias(name) for name, metric in metrics.items()))
+        self._watched = rows.observe(self._seen, *(metric.alias(name) for name, metric in metrics.items()))
+        return self._watched
 
     def number(self, name: str) -> int:
         """Return a metric that counts."""
@@ -54,8 +57,8 @@ class Observed:
         return reduce(DataFrame.union, made).coalesce(max(1, -(-found.size() // _WORTH_A_TASK)))
 
     def _row(self) -> Any:
-        seen: Any = self._seen
-        return seen._jo.getRow()
+        assert self._watched is not None
+        return observed_row(self._seen, self._watched)
 
     def _list(self, name: str) -> Any:
         row = self._row()

@@ -5,19 +5,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from esker.errors import SparkUnsupported
 
 PYSPARK = "4.1.4"
 ICEBERG = "1.12.0"
-JAVA_VERSIONS = (17, 21)
 
-_RUNTIMES = {"4.1": f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}"}
-"""Iceberg's runtime by PySpark's minor version. Never cross minors: classes then break while they load."""
 
-JARS = {
-    "iceberg": _RUNTIMES["4.1"],
+@dataclass(frozen=True)
+class Runtime:
+    """What belongs to one minor version of Spark, and breaks with every other."""
+
+    java: tuple[int, ...]
+    jars: dict[str, str]
+    """Jars that are built for it, by the name that connections use."""
+
+
+RUNTIMES = {
+    # Of Scala 2.12, as PySpark 3.5 from PyPI, Glue 5 and EMR 7 are.
+    "3.5": Runtime(
+        (17,),
+        {
+            "iceberg": f"org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:{ICEBERG}",
+            "avro": "org.apache.spark:spark-avro_2.12:3.5.7",
+        },
+    ),
+    "4.0": Runtime(
+        (17, 21),
+        {
+            # Not every registry has the one of 1.12 for this minor version.
+            "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+            "avro": "org.apache.spark:spark-avro_2.13:4.0.2",
+        },
+    ),
+    "4.1": Runtime(
+        (17, 21),
+        {
+            "iceberg": f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}",
+            # It is released with Spark, and not every registry has each patch.
+            "avro": "org.apache.spark:spark-avro_2.13:4.1.1",
+        },
+    ),
+}
+"""By Spark's minor version. Never cross minors: classes then break while they load."""
+
+SHARED_JARS = {
     "sqlite": "org.xerial:sqlite-jdbc:3.53.4.0",
     "aws": f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}",
     # Clients of other clouds, and nothing of Iceberg's own: not every registry has those of each version, and
@@ -26,22 +60,46 @@ JARS = {
     "azure": "org.apache.iceberg:iceberg-azure-bundle:1.10.0",
     "postgresql": "org.postgresql:postgresql:42.7.14",
     "mariadb": "org.mariadb.jdbc:mariadb-java-client:3.5.6",
-    # Of the same minor version as Spark; it is released with Spark, and not every registry has each patch.
-    "avro": "org.apache.spark:spark-avro_2.13:4.1.1",
 }
-"""Every jar that some connection needs, by the name that connections use."""
+"""Jars that every Spark can load, by the name that connections use."""
 
 
 def check_spark() -> str:
     """Return the installed PySpark's version, or raise SparkUnsupported."""
-    try:
-        installed = version("pyspark")
-    except PackageNotFoundError:
-        raise SparkUnsupported(None, _supported(), PYSPARK) from None
-    if ".".join(installed.split(".")[:2]) not in _RUNTIMES:
-        raise SparkUnsupported(installed, _supported(), PYSPARK)
+    installed = _installed()
+    if installed is None or minor_of(installed) not in RUNTIMES:
+        raise SparkUnsupported(installed, supported(), PYSPARK)
     return installed
 
 
-def _supported() -> str:
-    return ", ".join(f"{minor}.x" for minor in _RUNTIMES)
+def spark_minor() -> str:
+    """Return the minor version of the installed PySpark: "4.1". Raises SparkUnsupported."""
+    return minor_of(check_spark())
+
+
+def minor_of(installed: str) -> str:
+    """Return "3.5" for 3.5.4, and for a vendor's 3.5.4-amzn-0."""
+    return ".".join(installed.split(".")[:2])
+
+
+def supported() -> str:
+    """Return the versions of PySpark for which there is a runtime, in words."""
+    return ", ".join(f"{minor}.x" for minor in RUNTIMES)
+
+
+def jars_for(minor: str) -> dict[str, str]:
+    """Return every jar that some connection needs on a Spark, by the name that connections use."""
+    return RUNTIMES[minor].jars | SHARED_JARS
+
+
+def _installed() -> str | None:
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        pass
+    try:
+        # Platforms put PySpark on Python's path without installing it.
+        from pyspark.version import __version__  # noqa: PLC0415
+    except ImportError:
+        return None
+    return str(__version__)

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from esker.engine.compat import frame_of
-from esker.engine.iceberg.java import java_class
+from esker.engine.iceberg.java import each, java_class
 from esker.engine.session import Engine
 from esker.project.types import quoted
 
@@ -45,7 +45,8 @@ def selected(
     columns = plan.projectList()
     if beside:
         # Under other names: a * brings them along, too.
-        columns = columns.appendedAll(parser.parsePlan(f"SELECT {pairs}").projectList())
+        further = parser.parsePlan(f"SELECT {pairs}").projectList()
+        columns = spark._jvm.PythonUtils.toSeq([*each(columns), *each(further)])
     made = frame_of(spark, plan.copy(columns, child)).drop(*beside)
     return made.withColumnsRenamed(dict(zip(names, beside, strict=True)))
 

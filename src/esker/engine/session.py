@@ -22,8 +22,9 @@ from pyspark.sql import SparkSession
 from esker.engine.catalogs import Binding, bind
 from esker.engine.cluster import check_cluster
 from esker.engine.compat import silence_queries
+from esker.engine.compat.staging import STAGING_CLASS
 from esker.engine.failures import explain, explained
-from esker.engine.gateway import launch, stop
+from esker.engine.gateway import PLATFORM_LOG, is_submitted, launch, stop
 from esker.engine.iceberg.handles import Handles
 from esker.engine.iceberg.rounds import rounds
 from esker.engine.jars import provide_jars
@@ -31,6 +32,7 @@ from esker.engine.local_files import use_plain_files
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
+from esker.engine.submitted import new_context, submitted_master
 from esker.errors import (
     CatalogUnreachable,
     ClusterUnreachable,
@@ -51,12 +53,27 @@ _start = threading.Lock()
 _TRIES = 5
 _MADE_TWICE = ("duplicate column", "already exists")
 """What databases say when somebody else has made the same thing a moment before."""
-_COMPILE_ALL = "-XX:-DontCompileHugeMethods"
+COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 """Spark makes one method of a stage. Java does not compile methods of more than 8,000 bytes unless told to:
 a stage with twenty rules took three times as long."""
-_LATER_JAVA = {"spark.sql.datetime.java8API.enabled": "true"}
-"""Rows that come to Java's side of the driver: its older classes lack ten days of 1582. For all sessions:
-what was observed is made into rows by whichever was the first."""
+MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    # Text that is no number is found and reported by the checks, row by row.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    # Rows that come to Java's side of the driver: its older classes lack ten days of 1582.
+    "spark.sql.datetime.java8API.enabled": "true",
+    # Spark 4 knows seven character sets unless told to ask Java; windows-1252 is none of them.
+    "spark.sql.legacy.javaCharsets": "true",
+    # Spark 3.5 refuses dates before 1582 unless told that nobody wrote them by another calendar.
+    **{
+        f"spark.sql.{kind}.{what}RebaseModeIn{way}": "CORRECTED"
+        for kind, what in (("parquet", "datetime"), ("parquet", "int96"), ("avro", "datetime"))
+        for way in ("Read", "Write")
+    },
+}
+"""Settings on which the meaning of values depends, for all sessions: Spark 3.5 asks whichever it finds when
+an expression is made, and what was observed is made into rows by whichever was the first."""
 
 
 class Engine:
@@ -81,12 +98,16 @@ class Engine:
         """
         check_spark()
         silence_queries()
+        if is_submitted():
+            project = project.running_on(submitted_master())
         with _start:
             context = SparkContext._active_spark_context
-            if context is None:
+            if context is None and is_submitted():
+                context, log = new_context(project, startup_settings(project), MEANING), Path(PLATFORM_LOG)
+            elif context is None:
                 context, log = _start_context(project)
             else:
-                log = Path(_note(context, "log"))
+                log = Path(_note(context, "log") or PLATFORM_LOG)
                 _check_jars(project, _note(context, "jars").split(","))
             use_plain_files(context)
             # A session of its own, so that no setting of one project reaches another.
@@ -164,18 +185,12 @@ class Engine:
 
     def _configure(self) -> None:
         conf = self.spark.conf
-        conf.set("spark.sql.session.timeZone", "UTC")
+        for key, value in MEANING.items():
+            conf.set(key, value)
         conf.set("spark.sql.shuffle.partitions", str(max(2, 2 * cores(self.project.spark.master))))
         # Rows that are kept together: ten thousand of a kilobyte take tens of megabytes in every task.
         conf.set("spark.sql.inMemoryColumnarStorage.batchSize", "2000")
-        # Text that is no number is found and reported by the checks, row by row.
-        conf.set("spark.sql.ansi.enabled", "true")
-        conf.set("spark.sql.caseSensitive", "false")
-        for key, value in _LATER_JAVA.items():
-            conf.set(key, value)
-        # Spark 4 knows seven character sets unless told to ask Java; windows-1252 is none of them.
-        conf.set("spark.sql.legacy.javaCharsets", "true")
-        conf.set(f"spark.sql.catalog.{STAGING_CATALOG}", "org.apache.iceberg.spark.SparkRewriteTableCatalog")
+        conf.set(f"spark.sql.catalog.{STAGING_CATALOG}", STAGING_CLASS)
         for name, binding in self.bindings.items():
             conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
             # Other processes write too; a cached table would be planned from the past.
@@ -204,7 +219,7 @@ def _start_context(project: Project) -> tuple[SparkContext, Path]:
     jars = provide_jars(needed_jars(project), settings.conf, log)
     class_path = ":".join(str(jar) for jar in jars)
     java_options = (
-        f"-Dlog4j2.configurationFile={log4j_settings(log).as_uri()} -Duser.timezone=UTC {_COMPILE_ALL}"
+        f"-Dlog4j2.configurationFile={log4j_settings(log).as_uri()} -Duser.timezone=UTC {COMPILE_ALL}"
     )
     if own := settings.conf.get("spark.driver.extraJavaOptions"):
         java_options += f" {own}"
@@ -256,25 +271,31 @@ def _forget(gateway: Any) -> None:
 
 
 def _defaults(project: Project, log: Path) -> dict[str, str]:
+    return startup_settings(project) | {
+        "spark.ui.enabled": "false",
+        "spark.esker.log": str(log),
+        "spark.sql.warehouse.dir": str(project.folder / ".esker" / "spark"),
+    }
+
+
+def startup_settings(project: Project) -> dict[str, str]:
+    """Return what Spark must be told when it starts, wherever that is."""
     return {
         "spark.app.name": f"esker {project.project}",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.esker.log": str(log),
         "spark.esker.jars": ",".join(needed_jars(project)),
         # A run makes some fifty classes. With a hundred, the default, the next run puts those away that
         # the one behind it needs again, and Java begins anew to compile them.
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": str(project.folder / ".esker" / "spark"),
         "spark.redaction.regex": "(?i)secret|password|token|credential|(access|account)[._-]?key",
         # What is kept on disk goes there through a stream that remembers a hundred objects, and each has
         # thousands of rows: a gigabyte of heap was not enough.
         "spark.serializer.objectStreamReset": "1",
         # Progress is read from the executors' heartbeats.
         "spark.executor.heartbeatInterval": "2s",
-        **_LATER_JAVA,
+        **MEANING,
         "spark.network.timeout": "120s",
     }
 
@@ -284,7 +305,7 @@ def _for_executors(project: Project, jars: list[Path]) -> dict[str, str]:
         return {}
     conf = project.spark.conf
     listed = [*map(str, jars), *filter(None, [conf.get("spark.jars")])]
-    options = [_COMPILE_ALL, *filter(None, [conf.get("spark.executor.extraJavaOptions")])]
+    options = [COMPILE_ALL, *filter(None, [conf.get("spark.executor.extraJavaOptions")])]
     return {"spark.jars": ",".join(listed), "spark.executor.extraJavaOptions": " ".join(options)}
 
 

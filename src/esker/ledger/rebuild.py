@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.engine.compat import snapshot_frame
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.metadata import Snapshot
@@ -49,8 +50,7 @@ def _remembered(engine: Engine, table: TableId, stamp: Stamp, late: timedelta) -
 
 
 def _at(engine: Engine, table: TableId, snapshot: Snapshot) -> DataFrame:
-    frame = engine.spark.read.option("versionAsOf", str(snapshot.id)).table(table.sql)
-    return frame.select("*", *PLACE)
+    return snapshot_frame(engine.spark, table.sql, snapshot.id).select("*", *PLACE)
 
 
 def _known(engine: Engine, table: TableId, log: SideTable, changeset: int, snapshot: int) -> Snapshot:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, NullType, NumericType, StringType
 
+from esker.engine.compat import snapshot_frame
 from esker.engine.current_catalog import current_catalog
 from esker.engine.failures import SQL_MISTAKES, explained, said_of_sql
 from esker.engine.iceberg.commit import STAGED, Attempt, SwapFailed
@@ -136,7 +137,7 @@ class Audits:
                         return _number(answer)
 
     def _rows(self, snapshot: SnapshotId) -> DataFrame:
-        return self.engine.spark.read.option("versionAsOf", str(snapshot)).table(self.table.sql)
+        return snapshot_frame(self.engine.spark, self.table.sql, snapshot)
 
 
 def check_audits(

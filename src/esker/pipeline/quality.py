@@ -92,7 +92,7 @@ def _newest(rows: DataFrame, point: str | None) -> list[Any]:
         rows = rows.where(_upto(point))
     latest = Window.partitionBy("kind", "metric").orderBy(F.desc("changeset"), F.desc("measured_at"))
     found = rows.withColumn("_rank", F.row_number().over(latest)).where("_rank = 1")
-    order = F.array_position(F.array(F.lit("table"), F.lit("audit"), F.lit("rule")), F.col("kind"))
+    order = F.expr("array_position(array('table', 'audit', 'rule'), kind)")
     return found.orderBy(order, "metric").collect()
 
 

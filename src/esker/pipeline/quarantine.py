@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.contracts.evolution import find
+from esker.engine.compat import is_strict_json, snapshot_frame
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import TableId, find_table
 from esker.engine.session import Engine
@@ -158,7 +159,7 @@ def _readable(
     """Return the chosen rows that can be loaded again, and how many they are, or raise NotInQuarantine."""
     rows = _chosen(engine, table, name, choice)
     # A record that could not be parsed has no columns: only the source itself can send it again.
-    readable = rows.where(F.col("payload").startswith("{") & F.try_parse_json("payload").isNotNull())
+    readable = rows.where(F.col("payload").startswith("{") & is_strict_json(F.col("payload")))
     for reason in _lacking(readable, columns):
         readable = readable.where(~(F.array_contains("rules", NEW_COLUMN) & (F.col("reason") == reason)))
     count = readable.count()
@@ -219,8 +220,8 @@ def _open(engine: Engine, table: TableId, name: str) -> DataFrame | None:
     if present is None or present.snapshot is None:
         return None
     # At one snapshot: rows that a replay puts there are not those that it was asked for.
-    reader = engine.spark.read.option("versionAsOf", str(present.snapshot.id))
-    return open_rows(reader.table(quarantine.sql)).where(F.col("pipeline") == name)
+    rows = snapshot_frame(engine.spark, quarantine.sql, present.snapshot.id)
+    return open_rows(rows).where(F.col("pipeline") == name)
 
 
 def _chosen(engine: Engine, table: TableId, name: str, choice: Choice) -> DataFrame:

@@ -226,6 +226,10 @@ class Project(Declaration):
         """Return a catalog by the name that pipelines use."""
         return self.catalog if connection is None else self._further_catalogs()[connection]
 
+    def running_on(self, master: str) -> Project:
+        """Return the same project, with Spark elsewhere: a platform may have decided that."""
+        return self.model_copy(update={"spark": self.spark.model_copy(update={"master": master})})
+
     def has_catalog(self, connection: str) -> bool:
         """Tell whether a connection is a catalog."""
         return connection in self._further_catalogs()

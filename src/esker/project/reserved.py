@@ -26,3 +26,7 @@ def why_reserved(name: str) -> str | None:
 def is_own(name: str) -> bool:
     """Tell whether a column is one of Esker's own."""
     return name.lower().startswith(RESERVED_PREFIX)
+
+
+TRASH, BACKUPS = "_esker/trash/", "_esker/backups/"
+"""Folders of a warehouse for what is no longer, or not yet, part of a table. No table lies below `_esker`."""

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from py4j.java_gateway import JavaMember
+from py4j.protocol import STATIC_PREFIX
+
 
 @lru_cache(maxsize=256)
 def java_class(jvm: Any, name: str) -> Any:
@@ -19,6 +22,15 @@ def java_class(jvm: Any, name: str) -> Any:
     for part in name.split("."):
         found = getattr(found, part)
     return found
+
+
+def static_method(jvm: Any, class_name: str, method: str) -> Any:
+    """Return a static method that shares its name with others.
+
+    Py4J looks at one of them, whichever Java names first, and says that there is none if that is not static.
+    """
+    client = java_class(jvm, class_name)._gateway_client
+    return JavaMember(method, None, STATIC_PREFIX + class_name, client)
 
 
 def iceberg(jvm: Any, name: str) -> Any:

@@ -16,8 +16,9 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.engine.compat.staging import staging_name, staging_options
 from esker.engine.failures import explained
-from esker.engine.iceberg.java import each
+from esker.engine.iceberg.java import each, static_method
 from esker.engine.iceberg.metadata import read_metadata
 from esker.engine.iceberg.table import TableId, java_table
 from esker.engine.session import STAGING_CATALOG, Engine
@@ -57,7 +58,7 @@ def stage(
     by now, DiskFull, StoreNotWritable or SparkFailed.
     """
     jvm: Any = engine.spark.sparkContext._jvm
-    cache = jvm.org.apache.iceberg.spark.SparkTableCache.get()
+    cache = static_method(jvm, "org.apache.iceberg.spark.SparkTableCache", "get")()
     coordinator = jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
     with explained(f'cannot write files of table "{table}"', engine.log):
         target = java_table(engine, table)
@@ -73,8 +74,8 @@ def stage(
             rows = rows.select("*", *(F.lit(None).cast("bigint").alias(name) for name in _LINEAGE))
         cache.add(group, target)
         try:
-            writer = rows.writeTo(identifier(STAGING_CATALOG, group))
-            writer = writer.option("check-nullability", "false")
+            writer = rows.writeTo(identifier(STAGING_CATALOG, staging_name(group)))
+            writer = writer.options(**staging_options(group)).option("check-nullability", "false")
             # A table with a sort order would otherwise be shuffled by it: the content stays where it is.
             writer.option("use-table-distribution-and-ordering", str(not order).lower()).append()
             files = tuple(each(coordinator.fetchNewFiles(target, group)))

@@ -21,6 +21,7 @@ from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
 from esker.contracts.check import BAD, payload
 from esker.contracts.rules import RowRules, Tally
+from esker.engine.compat import snapshot_frame
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
@@ -307,12 +308,13 @@ class LargeBatch(Change):
         """Return the table at exactly the snapshot that the attempt compares with."""
         if attempt.current is None:
             return self.engine.spark.table(self.table.sql).where("false").select("*", "_file", "_pos")
-        reader = self.engine.spark.read
         if attempt.is_as_written:
-            reader = reader.option("versionAsOf", str(attempt.current))
-        # A snapshot has the columns of its time: later ones would be missing, renamed ones unknown. Then
-        # the table itself is read; if it moves on meanwhile, the swap fails and all is done again.
-        return reader.table(self.table.sql).select("*", "_file", "_pos")
+            found = snapshot_frame(self.engine.spark, self.table.sql, attempt.current)
+        else:
+            # A snapshot has the columns of its time: later ones would be missing, renamed ones unknown. Then
+            # the table itself is read; if it moves on meanwhile, the swap fails and all is done again.
+            found = self.engine.spark.read.table(self.table.sql)
+        return found.select("*", "_file", "_pos")
 
     def _forgotten(self, attempt: Attempt, moment: datetime) -> DataFrame:
         """Return the order values of remembered deletes of the batch's keys."""

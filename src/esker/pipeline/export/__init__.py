@@ -1,15 +1,28 @@
-"""What others need to read a project's tables. A new reader is one file here.
+"""What others need to read a project's tables, or to run its pipelines. Each of them is one file here.
 
-Values of secrets are never written: each reader gets the name of the variable instead.
+Values of secrets are never written: who reads or runs gets the name of the variable instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from esker.engine.pins import spark_minor
 from esker.errors import CannotExport
-from esker.pipeline.export import athena, duckdb, pyiceberg, trino
+from esker.pipeline.export import (
+    athena,
+    duckdb,
+    emr,
+    glue,
+    pyiceberg,
+    spark_submit,
+    stepfunctions,
+    trino,
+)
+from esker.pipeline.export.aws import Account
+from esker.pipeline.export.platform import Bundle, Job
 from esker.pipeline.export.reader import Exported, Lake
+from esker.pipeline.export.stepfunctions import Runner
 from esker.project import Project
 
 _READERS: dict[str, Callable[[Lake], Exported]] = {
@@ -20,6 +33,8 @@ _READERS: dict[str, Callable[[Lake], Exported]] = {
 }
 READERS = tuple(_READERS)
 """Those that can be written for."""
+PLATFORMS = ("spark-submit", "glue", "emr", "stepfunctions")
+"""Where pipelines can run that Esker does not start."""
 
 
 def export_reader(project: Project, reader: str, connection: str | None = None) -> Exported:
@@ -32,4 +47,31 @@ def export_reader(project: Project, reader: str, connection: str | None = None) 
     return _READERS[reader](Lake.of(project, connection, reader))
 
 
-__all__ = ["READERS", "Exported", "export_reader"]
+def export_platform(
+    project: Project,
+    platform: str,
+    pipelines: Sequence[str] = (),
+    *,
+    account: str | None = None,
+    home: str | None = None,
+    runner: Runner = "glue",
+    application: str | None = None,
+) -> Bundle:
+    """Return the files that run pipelines, or all, on a platform.
+
+    For AWS: its `account`, the `home` of the job's files in S3, and for a state machine the `runner` of its
+    jobs. Raises UnknownPipeline, and CannotExport for pipelines that cannot run there.
+    """
+    if platform == "spark-submit":
+        return spark_submit.export(Job.of(project, pipelines, platform, spark_minor()))
+    where = Account.of(Job.of(project, pipelines, platform, glue.MINOR), account, home)
+    match platform:
+        case "glue":
+            return glue.export(where)
+        case "emr":
+            return emr.export(where, application)
+        case _:
+            return stepfunctions.export(where, runner, application)
+
+
+__all__ = ["PLATFORMS", "READERS", "Bundle", "Exported", "export_platform", "export_reader"]

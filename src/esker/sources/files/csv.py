@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from esker.engine.compat import metadata_column
 from esker.project.sources import FilesSource
 from esker.project.types import Column, Plain
 from esker.sources.files.csv_grammar import Grammar
@@ -91,7 +92,7 @@ class CsvFormat:
             .load(locations(files))
         )
         named = [self._value(f"c{index}").alias(name) for index, name in enumerate(header.names)]
-        path = frame.metadataColumn("_metadata").getField("file_path")
+        path = metadata_column(frame, "_metadata").getField("file_path")
         told = self._malformed(header).alias(MALFORMED)
         return frame.select(*named, told, F.col(MALFORMED).alias(RECORD), path.alias(ORIGIN))
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from esker.engine.compat import metadata_column
 from esker.errors import ColumnRefused, SourceMalformed
 from esker.project.sources import FilesSource
 from esker.project.types import (
@@ -87,7 +88,7 @@ class JsonLinesFormat:
         shown = F.substring(F.col(MALFORMED), 1, _SHOWN_CHARACTERS)
         what = "on one line, or none" if self.source.format == "jsonl" else "or none"
         told = F.concat(F.lit(f"is no JSON object {what} with the table's columns: "), shown)
-        path = frame.metadataColumn("_metadata").getField("file_path")
+        path = metadata_column(frame, "_metadata").getField("file_path")
         values = [F.col(quoted(field.name)) for field in fields]
         return frame.select(
             *values, told.alias(MALFORMED), F.col(MALFORMED).alias(RECORD), path.alias(ORIGIN)
@@ -98,7 +99,7 @@ class JsonLinesFormat:
         lines = read_lines(self.spark, files, line_end="\n").where(F.trim("value") != "")
         if not lines.where(is_read(F.col("value"), self.source.options)).isEmpty():
             return
-        path = lines.metadataColumn("_metadata").getField("file_path")
+        path = metadata_column(lines, "_metadata").getField("file_path")
         if row := lines.select(path.alias("path"), "value").first():
             shown = row.value[:_SHOWN_CHARACTERS]
             is_document = self.source.format == "json"
@@ -113,7 +114,7 @@ class JsonLinesFormat:
 
     def _refuse(self, one: str, other: str, files: Sequence[FoundFile]) -> None:
         lines = read_lines(self.spark, files, line_end="\n")
-        path = lines.metadataColumn("_metadata").getField("file_path")
+        path = metadata_column(lines, "_metadata").getField("file_path")
         # The file is named as a help for people: that the name stands somewhere in it is enough.
         written = json.dumps(other.rpartition(".")[2], ensure_ascii=False)
         row = lines.where(F.col("value").contains(written)).select(path.alias("path")).first()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
 
-from esker.engine.compat import is_valid_utf8, parsed_json, part_of_json
+from esker.engine.compat import is_strict_json, is_valid_utf8
 from esker.sources.files.lines import Flaw
 
 _NOT_UTF8, _MORE, _TWICE, _LAX, _SURROGATE = "not UTF-8", "more", "twice", "lax", "half"
@@ -55,10 +55,6 @@ def flaw_of(line: Expression, options: Mapping[str, str]) -> Expression:
     def listed(text: Expression) -> Expression:
         return F.concat(F.lit("["), text, F.lit(f',"{last}"]'))
 
-    def is_strict(text: Expression) -> Expression:
-        # The variant is used once: Spark would parse the line anew for each use.
-        return F.coalesce(part_of_json(parsed_json(listed(text)), "$[1]") == last, F.lit(False))
-
     # Spark's reader takes some more for JSON (NaN, single quotes, what `options` allow), and so does this.
     values = F.from_json(listed(line), "array<string>", dict(options))
     is_lax = F.coalesce(F.get(values, F.lit(1)) == last, F.lit(False))
@@ -67,10 +63,10 @@ def flaw_of(line: Expression, options: Mapping[str, str]) -> Expression:
     suspicious = (
         F.when(~is_lax, F.when(is_read(line, options), _MORE))
         .when(F.size(names) > F.size(F.array_distinct(names)), _TWICE)
-        .when(~F.lit(is_allowed) & ~is_strict(F.regexp_replace(line, _NO_NUMBER, "null")), _LAX)
+        .when(~F.lit(is_allowed) & ~is_strict_json(F.regexp_replace(line, _NO_NUMBER, "null")), _LAX)
     )
     return F.coalesce(
         F.when(~is_valid_utf8(line), _NOT_UTF8),
-        F.when((F.trim(line) != "") & ~is_strict(line), suspicious),
+        F.when((F.trim(line) != "") & ~is_strict_json(line), suspicious),
         F.when(line.contains("\\u") & line.rlike(_HALF), _SURROGATE),
     )

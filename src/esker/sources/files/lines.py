@@ -15,7 +15,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from esker.engine.compat import make_valid_utf8
+from esker.engine.compat import make_valid_utf8, metadata_column
 from esker.errors import SourceMalformed
 from esker.sources.files.formats import filled, locations
 from esker.sources.files.found import FoundFile
@@ -41,7 +41,7 @@ def refuse_lines(
     lines: DataFrame, flaw: Expression, flaws: Mapping[str, Flaw], files: Sequence[FoundFile]
 ) -> None:
     """Raise SourceMalformed for the first file with a line for which `flaw` is a key of `flaws`."""
-    path = lines.metadataColumn("_metadata").getField("file_path")
+    path = metadata_column(lines, "_metadata").getField("file_path")
     shown = make_valid_utf8(F.substring("value", 1, _SHOWN_CHARACTERS))
     found = (
         lines.select(path.alias("path"), flaw.alias("flaw"), shown.alias("line"))

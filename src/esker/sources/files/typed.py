@@ -11,6 +11,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from esker.engine.compat import metadata_column
 from esker.errors import ColumnRefused
 from esker.project.sources import FilesSource
 from esker.project.types import Column, columns_as_json, columns_from_json
@@ -64,7 +65,7 @@ class TypedFormat(ABC):
         schema = StructType.fromJson(columns_as_json(self._columns(files)))
         reader = self.spark.read.format(self.name).schema(schema).options(**self.source.options)
         frame = reader.load(locations(files))
-        path = frame.metadataColumn("_metadata").getField("file_path")
+        path = metadata_column(frame, "_metadata").getField("file_path")
         return frame.select("*", path.alias(ORIGIN))
 
     def weight(self, files: Sequence[FoundFile]) -> Weight:

@@ -14,6 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from esker.engine.compat import metadata_column
+from esker.engine.pins import spark_minor
+from esker.errors import NotInThisSpark
 from esker.project.sources import FilesSource
 from esker.project.types import Column, Plain, columns_as_json, columns_as_text, columns_from_json, quoted
 from esker.sources.files.formats import filled, locations, text_weight
@@ -34,6 +37,8 @@ class XmlFormat:
     """Files that are known to be whole; one that changes is another file."""
 
     def check(self, files: Sequence[FoundFile]) -> None:
+        if spark_minor() == "3.5":
+            raise NotInThisSpark("does not read XML", "3.5", "4.0")
         # Spark takes everything behind the first mistake as one bad record, and a cut file as a short one.
         row_tag = self.source.row_tag
         assert row_tag is not None
@@ -68,7 +73,7 @@ class XmlFormat:
         frame = reader.load(locations(filled(files)))
         shown = F.substring(F.col(MALFORMED), 1, _SHOWN_CHARACTERS)
         told = F.concat(F.lit("is no record that the columns or the options allow: "), shown)
-        path = frame.metadataColumn("_metadata").getField("file_path")
+        path = metadata_column(frame, "_metadata").getField("file_path")
         values = [F.col(quoted(field.name)) for field in fields]
         return frame.select(
             *values, told.alias(MALFORMED), F.col(MALFORMED).alias(RECORD), path.alias(ORIGIN)

@@ -1,0 +1,276 @@
+"""What AWS must know of a job, whichever service runs it: places, rights, rules of the bucket, databases."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from esker.pipeline.export.platform import Job
+from esker.project.catalogs import GlueCatalog
+from esker.project.reserved import BACKUPS, TRASH
+from esker.project.sources import FilesSource
+from esker.project.stores import S3Store
+from esker.project.warehouses import store_kind
+
+_TRASH_DAYS, _BACKUP_DAYS, _RESULT_DAYS, _UPLOAD_DAYS = 30, 365, 30, 7
+_READ = ["s3:GetObject"]
+_WRITE = [
+    *("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
+    *("s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"),
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A bucket and the beginning of keys in it; the beginning is empty, or ends with a slash."""
+
+    bucket: str
+    prefix: str
+
+    @classmethod
+    def of(cls, address: str) -> Place:
+        bucket, _, path = address.partition("://")[2].partition("/")
+        return cls(bucket, f"{path.strip('/')}/" if path.strip("/") else "")
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where in AWS a job runs."""
+
+    job: Job
+    account: str
+    region: str
+    home: Place
+    """Where its script, jars and packages lie."""
+
+    @classmethod
+    def of(cls, job: Job, account: str | None, home: str | None) -> Account:
+        """Raises CannotExport for what AWS cannot run, and for what is not known."""
+        job.check_reachable()
+        catalog = job.project.catalog_of(job.project.pipeline(job.pipelines[0]).catalog)
+        store = job.project.store_of(catalog)
+        if not isinstance(store, S3Store):
+            raise job.refused("the tables are not in S3")
+        if store.endpoint is not None:
+            raise job.refused(f"the tables are in {store.endpoint}, and not in Amazon's S3")
+        if store.profile is not None:
+            raise job.refused(
+                f'the store has the profile "{store.profile}" of this machine; leave it out there'
+            )
+        if store.region is None:
+            raise job.refused("the region is not known; write it below store: as region:")
+        known = account or (catalog.account if isinstance(catalog, GlueCatalog) else None)
+        if known is None or not re.fullmatch(r"\d{12}", known):
+            raise job.refused("the account is not known; write --account with its 12 digits")
+        if home is None and store_kind(catalog.warehouse) != "s3":
+            raise job.refused("it is not known where to put the job's files; write --home s3://bucket/path")
+        place = Place.of(
+            home or f"s3://{Place.of(catalog.warehouse or '').bucket}/esker/{job.project.project}"
+        )
+        return cls(job, known, store.region, place)
+
+    @property
+    def partition(self) -> str:
+        if self.region.startswith("cn-"):
+            return "aws-cn"
+        return "aws-us-gov" if self.region.startswith("us-gov-") else "aws"
+
+    @property
+    def role(self) -> str:
+        return f"arn:{self.partition}:iam::{self.account}:role/{self.job.name}"
+
+    @property
+    def secret(self) -> str | None:
+        """The name of the secret that holds the project's variables; None if it has none."""
+        return f"esker/{self.job.project.project}" if self.job.variables else None
+
+    def arn(self, service: str, resource: str) -> str:
+        return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
+
+    def in_home(self, name: str) -> str:
+        return f"{self.home}/{name}"
+
+    @property
+    def jar_places(self) -> str:
+        return ",".join(self.in_home(f"jars/{jar.file_name}") for jar in self.job.jars)
+
+    def arguments(self) -> dict[str, str]:
+        """Return what the entry point is told."""
+        given = self.job.arguments(self.in_home("project.zip"))
+        return given | ({"--esker-secrets": self.secret} if self.secret is not None else {})
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return self.job.settings | ({"spark.esker.on": "driver"} if self.job.is_on_driver else {})
+
+    def warehouses(self) -> list[Place]:
+        """Return where tables of these pipelines lie in S3."""
+        catalogs = (
+            self.job.project.catalog_of(self.job.project.pipeline(name).catalog)
+            for name in self.job.pipelines
+        )
+        places = [catalog.warehouse for catalog in catalogs if store_kind(catalog.warehouse) == "s3"]
+        return list(dict.fromkeys(Place.of(place) for place in places if place is not None))
+
+    def namespaces(self) -> list[str]:
+        """Return the databases that hold the tables, and Esker's own beside them."""
+        tables = (self.job.project.pipeline(name).table for name in self.job.pipelines)
+        names = [table.rpartition(".")[0] for table in tables]
+        if self.job.project.system_namespace is not None:
+            names.append(self.job.project.system_namespace)
+        return list(dict.fromkeys(names))
+
+    @property
+    def has_glue_catalog(self) -> bool:
+        names = (self.job.project.pipeline(name).catalog for name in self.job.pipelines)
+        return any(isinstance(self.job.project.catalog_of(name), GlueCatalog) for name in names)
+
+    def policy(self, *further: dict[str, Any]) -> dict[str, Any]:
+        """Return the rights that the job needs, and no others."""
+        return {"Version": "2012-10-17", "Statement": [*self._statements(), *further]}
+
+    def _statements(self) -> Iterator[dict[str, Any]]:
+        files = [*self.warehouses()]
+        yield self.objects("TableFiles", files, _WRITE)
+        sources = [
+            Place.of(_fixed(source.path))
+            for source in (self.job.project.pipeline(name).source for name in self.job.pipelines)
+            if isinstance(source, FilesSource) and store_kind(source.path) == "s3"
+        ]
+        if sources:
+            yield self.objects("SourceFiles", sources, _READ)
+        yield self.objects("JobFiles", [self.home], _READ)
+        yield self.objects(
+            "Results", [Place(self.home.bucket, f"{self.home.prefix}results/")], ["s3:PutObject"]
+        )
+        for index, place in enumerate(dict.fromkeys([*files, *sources, self.home])):
+            bucket = f"arn:{self.partition}:s3:::{place.bucket}"
+            listing: dict[str, Any] = {
+                "Sid": f"List{index}",
+                "Effect": "Allow",
+                "Action": ["s3:ListBucket"],
+                "Resource": [bucket],
+            }
+            if place.prefix:
+                listing["Condition"] = {"StringLike": {"s3:prefix": [f"{place.prefix}*"]}}
+            yield listing
+        yield {
+            "Sid": "WhereBucketsAre",
+            "Effect": "Allow",
+            "Action": ["s3:GetBucketLocation"],
+            "Resource": sorted(
+                {f"arn:{self.partition}:s3:::{place.bucket}" for place in (*files, *sources, self.home)}
+            ),
+        }
+        if self.has_glue_catalog:
+            yield {
+                "Sid": "Databases",
+                "Effect": "Allow",
+                "Action": ["glue:GetDatabases"],
+                "Resource": [self.arn("glue", "catalog"), self.arn("glue", "database/*")],
+            }
+            yield {
+                "Sid": "Tables",
+                "Effect": "Allow",
+                "Action": [
+                    *("glue:GetDatabase", "glue:GetTable", "glue:GetTables"),
+                    *("glue:CreateTable", "glue:UpdateTable"),
+                ],
+                "Resource": [
+                    self.arn("glue", "catalog"),
+                    *(self.arn("glue", f"database/{name}") for name in self.namespaces()),
+                    *(self.arn("glue", f"table/{name}/*") for name in self.namespaces()),
+                ],
+            }
+        if self.secret is not None:
+            yield {
+                "Sid": "Secrets",
+                "Effect": "Allow",
+                "Action": ["secretsmanager:GetSecretValue"],
+                # AWS puts six characters of its own behind a name.
+                "Resource": [self.arn("secretsmanager", f"secret:{self.secret}-??????")],
+            }
+
+    def objects(self, sid: str, places: list[Place], actions: list[str]) -> dict[str, Any]:
+        """Return the right to do something with all objects of some places."""
+        resources = [f"arn:{self.partition}:s3:::{place.bucket}/{place.prefix}*" for place in places]
+        return {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": list(dict.fromkeys(resources))}
+
+    def trust(self, service: str) -> dict[str, Any]:
+        """Return who may take the role: one service, and only for this account."""
+        return {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"Service": service},
+                    "Action": "sts:AssumeRole",
+                    "Condition": {"StringEquals": {"aws:SourceAccount": self.account}},
+                }
+            ],
+        }
+
+    def lifecycles(self) -> dict[str, dict[str, Any]]:
+        """Return the rules of each bucket. Nothing that a table is made of is ever among what expires."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for place in self.warehouses():
+            rules = found.setdefault(place.bucket, [])
+            for name, folder, days in (("trash", TRASH, _TRASH_DAYS), ("backups", BACKUPS, _BACKUP_DAYS)):
+                rules.append(_expiring(f"esker-{name}-{len(rules)}", f"{place.prefix}{folder}", days))
+            rules.append(
+                {
+                    "ID": f"esker-aborted-uploads-{len(rules)}",
+                    "Status": "Enabled",
+                    # Parts of files that were never finished; no file is touched.
+                    "Filter": {"Prefix": place.prefix},
+                    "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _UPLOAD_DAYS},
+                }
+            )
+        results = _expiring("esker-results", f"{self.home.prefix}results/", _RESULT_DAYS)
+        found.setdefault(self.home.bucket, []).append(results)
+        self._check_apart(found)
+        return {bucket: {"Rules": rules} for bucket, rules in found.items()}
+
+    def _check_apart(self, rules: dict[str, list[dict[str, Any]]]) -> None:
+        """Raise CannotExport where something that expires could be a part of a table, or hold one."""
+        for name in self.namespaces():
+            if name.partition(".")[0].removesuffix(".db") == TRASH.partition("/")[0]:
+                raise self.job.refused(f'the namespace "{name}" is where trash and backups would expire')
+        for place in self.warehouses():
+            for rule in rules[place.bucket]:
+                prefix = rule["Filter"]["Prefix"]
+                own = (f"{place.prefix}{TRASH}", f"{place.prefix}{BACKUPS}")
+                inside = prefix.startswith(place.prefix) and not prefix.startswith(own)
+                if "Expiration" in rule and (inside or place.prefix.startswith(prefix)):
+                    raise self.job.refused(
+                        f"files below {self.home} expire, and tables lie there; write another --home"
+                    )
+
+    def databases(self) -> list[dict[str, Any]]:
+        """Return Glue's databases, as it makes them."""
+        if not self.has_glue_catalog:
+            return []
+        home = self.warehouses()[0]
+        return [
+            {"DatabaseInput": {"Name": name, "LocationUri": f"{home}/{name}.db"}}
+            for name in self.namespaces()
+        ]
+
+
+def _expiring(name: str, prefix: str, days: int) -> dict[str, Any]:
+    return {"ID": name, "Status": "Enabled", "Filter": {"Prefix": prefix}, "Expiration": {"Days": days}}
+
+
+def _fixed(path: str) -> str:
+    """Return the folder that all files of a pattern lie in."""
+    return re.split(r"[*?\[{]", path, maxsplit=1)[0].rpartition("/")[0]
+
+
+def as_json(document: Any) -> str:
+    return json.dumps(document, indent=2) + "\n"

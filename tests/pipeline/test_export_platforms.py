@@ -1,0 +1,269 @@
+"""Pipelines run where they are exported to; what is written for AWS is what AWS takes, and no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from esker.errors import CannotExport
+from esker.pipeline.export import Bundle, export_platform
+from esker.project import load_project
+from tests.folder import SPARK, Folder
+from tests.load.works import Make
+from tests.needs import found, missing
+from tests.servers.moto import KEY, SECRET
+from tests.servers.spark_cluster import WORKERS, SparkCluster
+
+PASSWORD = "opensesame-of-shop"
+GLUE = {"type": "glue", "warehouse": "s3://lake/w", "account": "123456789012"}
+ORDERS = Folder.files_pipeline("s3://raw/orders/*.csv", table="shop.orders", source={"connection": "raw"})
+COPY = {"source": {"type": "table", "table": "shop.orders"}, "table": "gold.orders", "mode": "replace"}
+AWS: dict[str, Any] = {
+    "catalog": GLUE,
+    "store": {"type": "s3", "region": "eu-west-1"},
+    "connections": {"raw": {"type": "s3", "region": "eu-west-1"}},
+    "state": {"url": "postgresql://db/state", "user": "me", "password": "${SHOP_PASSWORD}"},
+    "pipelines": {"copy": COPY, "orders": ORDERS},
+    "spark": {},
+}
+
+
+def write(files: dict[str, str | bytes], folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+@pytest.mark.process
+@pytest.mark.server
+def test_spark_submit_runs_the_pipeline(spark_cluster: SparkCluster, tmp_path: Path) -> None:
+    """The exported script loads every row through the executors, once; its exit status is Esker's."""
+    quick = SPARK["conf"]["spark.driver.extraJavaOptions"]
+    conf = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": quick,
+        "spark.executor.extraJavaOptions": quick,
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": 1,
+        "spark.cores.max": WORKERS,
+        "spark.sql.shuffle.partitions": 2,
+    }
+    folder = Folder(tmp_path / "project", spark={"driver_memory": "1g", "conf": conf})
+    for file in range(2):
+        folder.write_csv(
+            f"landing/{file}.csv", ["id", "day"], [[file * 10 + n, "2026-01-02"] for n in range(10)]
+        )
+    bundle = export_platform(load_project(folder.path), "spark-submit", ["sales"])
+    place = write(bundle.files, tmp_path / "exported")
+    environment = os.environ | {
+        "ESKER_PYTHON": sys.executable,
+        "SPARK_SUBMIT": str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+        "SPARK_MASTER": spark_cluster.master,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+    def submit(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", str(place / "submit.sh"), *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    answer = submit()
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    document = json.loads(answer.stdout.strip().splitlines()[-1])
+    assert document["exit_status"] == 0
+    assert document["pipelines"][0]["rows"]["inserted"] == 20
+
+    own = folder.path / ".esker"
+    address = f"sqlite:///{own}/catalog.db"
+    with closing(load_catalog("lake", type="sql", uri=address, warehouse=f"{own}/warehouse")) as catalog:
+        rows = catalog.load_table("shop.sales").scan().to_arrow().to_pylist()
+    assert sorted(row["id"] for row in rows) == list(range(20))
+    [application] = [each for each in spark_cluster.status()["completedapps"] if each["name"] == "esker-shop"]
+    logs = spark_cluster.executor_logs(application["id"])
+    assert any("Finished task" in log for log in logs.values()), "executors did the work"
+
+    refused = submit("--esker-pipelines", "nothing")
+    assert refused.returncode == 2, refused.stdout + refused.stderr
+    assert json.loads(refused.stdout.strip().splitlines()[-1])["error"]["code"] == "ESK-PROJECT-005"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """A project whose tables are in Glue's catalog."""
+    monkeypatch.setenv("SHOP_PASSWORD", PASSWORD)
+    return Folder(tmp_path / "project", **AWS)
+
+
+def exported(folder: Folder, platform: str, *pipelines: str, **options: Any) -> Bundle:
+    return export_platform(load_project(folder.path), platform, pipelines, **options)
+
+
+def document(bundle: Bundle, name: str) -> Any:
+    return json.loads(bundle.files[name])
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "glue": {},
+    "emr": {"application": "00f1abcd"},
+    "stepfunctions": {},
+    "stepfunctions of emr": {"runner": "emr", "application": "00f1abcd"},
+}
+
+
+def variant(folder: Folder, name: str) -> Bundle:
+    return exported(folder, name.partition(" ")[0], **VARIANTS[name])
+
+
+@pytest.mark.parametrize("name", [*VARIANTS, "spark-submit"])
+def test_no_secret_is_written(name: str, shop: Folder) -> None:
+    """Not a byte of a secret is in any file, and scripts can be parsed."""
+    (shop.path / ".env").write_text(f"SHOP_PASSWORD={PASSWORD}\n")
+    bundle = exported(shop, name) if name == "spark-submit" else variant(shop, name)
+    for file, content in bundle.files.items():
+        assert PASSWORD.encode() not in (content.encode() if isinstance(content, str) else content), file
+        if file.endswith(".sh"):
+            assert isinstance(content, str)
+            subprocess.run(["bash", "-n"], input=content, text=True, check=True)
+    if "stepfunctions" not in name:
+        assert bundle.variables == ("SHOP_PASSWORD",)
+
+
+def test_packages_come_without_spark(shop: Folder) -> None:
+    """The platform has its own PySpark; the jars are for its Spark, with their checksums."""
+    bundle = exported(shop, "glue")
+    requirements = str(bundle.files["requirements.txt"]).splitlines()
+    names = {line.partition("==")[0] for line in requirements}
+    assert {"pydantic", "pyarrow", "psycopg", "psycopg-binary"} <= names
+    assert not names & {"pyspark", "py4j", "esker"}
+    jars = document(bundle, "jars.json")
+    assert jars["iceberg"]["coordinate"].startswith("org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:")
+    assert all(len(jar["sha256"]) == 64 for jar in jars.values())
+
+
+ELSEWHERE: dict[str, tuple[dict[str, Any], str]] = {
+    "a catalog of this machine": ({"catalog": {"type": "sqlite"}, "pipelines": {"copy": COPY}}, "sqlite"),
+    "files of this machine": (
+        {"pipelines": {"sales": Folder.files_pipeline()}},
+        "reads files of this machine",
+    ),
+    "no region": ({"store": {"type": "s3"}}, "region"),
+    "no account": ({"catalog": {"type": "glue", "warehouse": "s3://lake/w"}}, "--account"),
+    "a server of one's own": (
+        {"store": {"type": "s3", "region": "eu-west-1", "endpoint": "http://127.0.0.1:8333"}},
+        "127.0.0.1",
+    ),
+    "trash": ({"pipelines": {"copy": {**COPY, "table": "_esker.orders"}}}, "_esker"),
+}
+
+
+@pytest.mark.parametrize("case", ELSEWHERE)
+def test_what_aws_cannot_run_is_refused(case: str, shop: Folder) -> None:
+    """The reason is told, and nothing is written."""
+    keys, why = ELSEWHERE[case]
+    shop.document |= keys
+    shop.save()
+    with pytest.raises(CannotExport) as caught:
+        exported(shop, "glue")
+    assert why in caught.value.reason
+
+
+def expiring(bundle: Bundle) -> list[str]:
+    """Return the beginnings of keys that expire."""
+    rules = [
+        rule
+        for name in bundle.files
+        if name.startswith("lifecycle-")
+        for rule in document(bundle, name)["Rules"]
+    ]
+    for rule in rules:
+        assert {"Expiration", "AbortIncompleteMultipartUpload"} & set(rule)
+        assert set(rule) <= {"ID", "Status", "Filter", "Expiration", "AbortIncompleteMultipartUpload"}
+    return [rule["Filter"]["Prefix"] for rule in rules if "Expiration" in rule]
+
+
+def test_no_live_file_expires(make: Make, shop: Folder) -> None:
+    """Whatever a loaded table consists of, in whichever layout, no rule of the bucket matches its key."""
+    works = make(lane="large", order_by="at", columns={"id": "bigint", "at": "bigint", "title": "string"})
+    works.load([{"id": n, "at": 1, "title": "a"} for n in range(4)])
+    works.load([{"id": 1, "at": 2, "title": "b"}, {"id": None, "at": 2, "title": "no key"}])
+    warehouse = works.folder.path / ".esker" / "warehouse"
+    files = [path.relative_to(warehouse).as_posix() for path in warehouse.rglob("*") if path.is_file()]
+    for part in ("works/data/", "works/metadata/", "works__changes/data/", "works__quarantine/data/"):
+        assert any(part in file for file in files), f"nothing in {part}"
+    for home in (None, "s3://lake/w2", "s3://other/esker"):
+        prefixes = expiring(exported(shop, "glue", home=home))
+        keys = [f"w/{layout}" for file in files for layout in (file, file.replace("/", ".db/", 1))]
+        assert [key for key in keys if key.startswith(tuple(prefixes))] == []
+        assert "w/_esker/trash/2026/x.parquet".startswith(tuple(prefixes)), "what is meant to expire does"
+
+
+@pytest.mark.parametrize("home", ["s3://lake/w", "s3://lake/w/shop.db"])
+def test_results_do_not_expire_among_tables(home: str, shop: Folder) -> None:
+    """A home of the job's files among the tables is refused."""
+    with pytest.raises(CannotExport, match="nothing can be exported") as caught:
+        exported(shop, "glue", home=home)
+    assert "--home" in caught.value.reason
+
+
+@pytest.mark.server
+def test_aws_takes_what_is_written(moto: str, shop: Folder, tmp_path: Path) -> None:
+    """Every request passes the checks of Amazon's client, and is there afterwards as it was written."""
+    python = found(".cache/moto/bin/python")
+    if python is None:
+        missing("moto", "call tests/servers/install.sh")
+    for name in VARIANTS:
+        write(variant(shop, name).files, tmp_path / name)
+    program = Path(__file__).with_name("aws_requests.py")
+    answer = subprocess.run(
+        [python, str(program), moto, str(tmp_path)],
+        env={"PATH": os.environ["PATH"], "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    there = json.loads(answer.stdout)
+    job = json.loads((tmp_path / "glue" / "job.json").read_text())
+    assert there["job"] == {key: job[key] for key in there["job"]}
+    assert there["databases"] == ["gold", "shop"]
+    rules = json.loads((tmp_path / "glue" / "lifecycle-lake.json").read_text())["Rules"]
+    assert sorted(there["rules"]) == sorted(rule["ID"] for rule in rules)
+    assert there["machines"] == ["esker-shop", "esker-shop"]
+    assert there["run"]["sparkSubmit"]["entryPoint"] == "s3://lake/esker/shop/run.py"
+    assert there["step"] == ["esker-shop"]
+
+
+def test_pipelines_run_in_order_and_only_what_is_worth_it_again(shop: Folder) -> None:
+    """The state machine starts what feeds others first; it repeats exit status 4 and nothing else."""
+    machine = document(exported(shop, "stepfunctions"), "state-machine.json")
+    states = machine["States"]
+    order, state = [], machine["StartAt"]
+    while states[state]["Type"] != "Succeed":
+        order.append(state)
+        state = states[state]["Next"]
+    assert order == ["Begin orders", "Run orders", "Begin copy", "Run copy"]
+    judged = {choice["NumericEquals"]: choice["Next"] for choice in states["Judge orders"]["Choices"]}
+    assert judged == {4: "Count orders", 3: "Contract broken", 5: "Fenced", 6: "Held"}
+    assert states["Judge orders"]["Default"] == "Failed"
+    assert all(states[end]["Type"] == "Fail" for end in ("Contract broken", "Fenced", "Held", "Failed"))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["stepfunctions", "stepfunctions of emr"])
+def test_the_state_machine_is_valid(name: str, shop: Folder, tmp_path: Path) -> None:
+    """A validator of Amazon's States Language finds nothing wrong with it."""
+    validator = found(".cache/asl_validator/node_modules/.bin/asl-validator")
+    if validator is None:
+        missing("the validator of state machines", "call tests/servers/install.sh soak")
+    place = write(variant(shop, name).files, tmp_path / "exported")
+    subprocess.run([validator, "--json-path", str(place / "state-machine.json")], check=True)
