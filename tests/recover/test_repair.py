@@ -119,7 +119,9 @@ def test_a_commit_of_somebody_else_is_never_overwritten(loaded: Folder) -> None:
 
 def test_a_writer_of_the_past_is_refused(loaded: Folder) -> None:
     """Who built a commit on the very metadata that is restored must look at the table again."""
-    attempt = Attempt(loaded.open().engine, TableId("lake", "shop.sales"))
+    engine = loaded.open().engine
+    engine.open_catalog("lake")
+    attempt = Attempt(engine, TableId("lake", "shop.sales"))
     attempt.touch({})
     loaded.write_csv("landing/4.csv", ["id"], [(4,)])
     loaded.run()
