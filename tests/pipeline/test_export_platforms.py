@@ -14,8 +14,12 @@ import pyspark
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from esker.errors import CannotExport
+from esker.engine.java import find_java
+from esker.engine.pins import RUNTIMES, spark_minor
+from esker.engine.submitted import check_iceberg
+from esker.errors import CannotExport, OtherIceberg, UnknownPipeline
 from esker.pipeline.export import Bundle, export_platform
+from esker.pipeline.export.platform import Job
 from esker.project import load_project
 from tests.folder import SPARK, Folder
 from tests.load.works import Make
@@ -44,57 +48,124 @@ def write(files: dict[str, str | bytes], folder: Path) -> Path:
     return folder
 
 
+class Submitted:
+    """A project whose pipeline `sales` is exported for spark-submit."""
+
+    def __init__(self, folder: Path, master: str, **conf: str) -> None:
+        quick = SPARK["conf"]["spark.driver.extraJavaOptions"]
+        settings = {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraJavaOptions": quick,
+            "spark.executor.extraJavaOptions": quick,
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": 1,
+            "spark.cores.max": WORKERS,
+            "spark.sql.shuffle.partitions": 2,
+        }
+        self.folder = Folder(folder / "project", spark={"driver_memory": "1g", "conf": settings | conf})
+        for file in range(2):
+            self.folder.write_csv(f"landing/{file}.csv", ["id"], [[file * 10 + n] for n in range(10)])
+        bundle = export_platform(load_project(self.folder.path), "spark-submit", ["sales"])
+        self.place = write(bundle.files, folder / "exported")
+        self.environment = os.environ | {
+            "ESKER_PYTHON": sys.executable,
+            "SPARK_SUBMIT": str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+            "SPARK_MASTER": master,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "JAVA_HOME": str(find_java().home),
+        }
+
+    def submit(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """Return the exit status and what was printed last."""
+        command = ["bash", str(self.place / "submit.sh"), *arguments]
+        answer = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        lines = answer.stdout.strip().splitlines()
+        assert lines, answer.stderr
+        return answer.returncode, json.loads(lines[-1])
+
+    def ids(self) -> list[int]:
+        """Return what is in the table, as PyIceberg reads it."""
+        own = self.folder.path / ".esker"
+        address = f"sqlite:///{own}/catalog.db"
+        with closing(load_catalog("lake", type="sql", uri=address, warehouse=f"{own}/warehouse")) as catalog:
+            rows = catalog.load_table("shop.sales").scan().to_arrow().to_pylist()
+        return sorted(row["id"] for row in rows)
+
+
+def applications(cluster: SparkCluster) -> list[str]:
+    """Return the ids of applications that were submitted."""
+    return [each["id"] for each in cluster.status()["completedapps"] if each["name"] == "esker-shop"]
+
+
 @pytest.mark.process
 @pytest.mark.server
 def test_spark_submit_runs_the_pipeline(spark_cluster: SparkCluster, tmp_path: Path) -> None:
     """The exported script loads every row through the executors, once; its exit status is Esker's."""
-    quick = SPARK["conf"]["spark.driver.extraJavaOptions"]
-    conf = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": quick,
-        "spark.executor.extraJavaOptions": quick,
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": 1,
-        "spark.cores.max": WORKERS,
-        "spark.sql.shuffle.partitions": 2,
-    }
-    folder = Folder(tmp_path / "project", spark={"driver_memory": "1g", "conf": conf})
-    for file in range(2):
-        folder.write_csv(
-            f"landing/{file}.csv", ["id", "day"], [[file * 10 + n, "2026-01-02"] for n in range(10)]
-        )
-    bundle = export_platform(load_project(folder.path), "spark-submit", ["sales"])
-    place = write(bundle.files, tmp_path / "exported")
-    environment = os.environ | {
-        "ESKER_PYTHON": sys.executable,
-        "SPARK_SUBMIT": str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-        "SPARK_MASTER": spark_cluster.master,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-
-    def submit(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = ["bash", str(place / "submit.sh"), *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
-    answer = submit()
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    document = json.loads(answer.stdout.strip().splitlines()[-1])
-    assert document["exit_status"] == 0
-    assert document["pipelines"][0]["rows"]["inserted"] == 20
-
-    own = folder.path / ".esker"
-    address = f"sqlite:///{own}/catalog.db"
-    with closing(load_catalog("lake", type="sql", uri=address, warehouse=f"{own}/warehouse")) as catalog:
-        rows = catalog.load_table("shop.sales").scan().to_arrow().to_pylist()
-    assert sorted(row["id"] for row in rows) == list(range(20))
-    [application] = [each for each in spark_cluster.status()["completedapps"] if each["name"] == "esker-shop"]
-    logs = spark_cluster.executor_logs(application["id"])
+    submitted = Submitted(tmp_path, spark_cluster.master)
+    status, told = submitted.submit()
+    assert (status, told["exit_status"]) == (0, 0)
+    assert told["pipelines"][0]["rows"]["inserted"] == 20
+    assert submitted.ids() == list(range(20))
+    [application] = applications(spark_cluster)
+    logs = spark_cluster.executor_logs(application)
     assert any("Finished task" in log for log in logs.values()), "executors did the work"
 
-    refused = submit("--esker-pipelines", "nothing")
-    assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert json.loads(refused.stdout.strip().splitlines()[-1])["error"]["code"] == "ESK-PROJECT-005"
+    # As on platforms that have no folder: the project is an archive, and the result is kept.
+    job = Job.of(load_project(submitted.folder.path), (), "spark-submit", spark_minor())
+    (tmp_path / "project.zip").write_bytes(job.archive())
+    kept = tmp_path / "result.json"
+    given = ["--esker-project", str(tmp_path / "project.zip"), "--esker-result", str(kept)]
+    status, told = submitted.submit(*given, "--esker-pipelines", "nothing")
+    assert (status, told["exit_status"]) == (2, 2)
+    assert told["error"]["code"] == UnknownPipeline.code
+    assert json.loads(kept.read_text()) == told
+
+
+@pytest.mark.soak
+@pytest.mark.process
+@pytest.mark.server
+def test_work_stays_in_the_driver_when_told_so(spark_cluster: SparkCluster, tmp_path: Path) -> None:
+    """Where workers do not see the driver's disk, the cluster gets no work, and every row is loaded."""
+    before = applications(spark_cluster)
+    submitted = Submitted(tmp_path, spark_cluster.master, **{"spark.esker.on": "driver"})
+    assert submitted.submit()[0] == 0
+    assert submitted.ids() == list(range(20))
+    assert applications(spark_cluster) == before
+
+
+def test_another_iceberg_is_refused(folder: Folder) -> None:
+    """A platform's own Iceberg in front of Esker's is noticed before anything is read."""
+    jvm = folder.open().engine.spark.sparkContext._jvm
+    check_iceberg(jvm, RUNTIMES[spark_minor()].jars["iceberg"].rpartition(":")[2])
+    with pytest.raises(OtherIceberg, match=r"Esker needs 0\.1"):
+        check_iceberg(jvm, "0.1")
+
+
+@pytest.mark.server
+def test_variables_come_from_a_secret(moto: str, tmp_path: Path) -> None:
+    """What a job on AWS reads before it opens the project."""
+    [packages] = (Path(__file__).parents[2] / ".cache/moto/lib").glob("python*/site-packages")
+    program = (
+        "import boto3, json\n"
+        "from esker.pipeline.elsewhere import secret_variables\n"
+        "text = json.dumps({'SHOP_PASSWORD': 'x y', 'PORT': 1})\n"
+        "boto3.client('secretsmanager').create_secret(Name='esker/shop', SecretString=text)\n"
+        "print(json.dumps(secret_variables('esker/shop')))\n"
+    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(packages),
+        "AWS_ENDPOINT_URL": moto,
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+    }
+    answer = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout) == {"SHOP_PASSWORD": "x y", "PORT": "1"}
 
 
 @pytest.fixture
