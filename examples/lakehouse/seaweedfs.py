@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-KEY, SECRET = "lakehouse", "for this example only"
+KEY, SECRET = "esker-example", "for this example only"
 _PORTS = ("s3.port", "s3.port.grpc", "s3.port.iceberg", "master.port", "master.port.grpc", "volume.port")
 _MORE = ("volume.port.grpc", "filer.port", "filer.port.grpc")
 _PATIENCE = 60.0
