@@ -208,12 +208,13 @@ def test_bad_rows_are_told_as_they_were_sent(make_folder: MakeFolder) -> None:
     ]
 
 
-def test_a_record_that_cannot_be_parsed(make_folder: MakeFolder) -> None:
+@pytest.mark.parametrize("good", [200, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_a_record_that_cannot_be_parsed(make_folder: MakeFolder, good: int) -> None:
     folder = project(make_folder, path="landing/*.jsonl", format="jsonl")
-    lines = [json.dumps({"id": number, "amount": 1, "country": "DE"}) for number in range(200)]
+    lines = [json.dumps({"id": number, "amount": 1, "country": "DE"}) for number in range(good)]
     folder.write("landing/a.jsonl", "\n".join([*lines[:100], '{"id": 7, "amo', *lines[100:]]) + "\n")
     result = folder.run()
-    assert (result.rows.inserted, result.rows.quarantined) == (200, 1)
+    assert (result.rows.inserted, result.rows.quarantined) == (good, 1)
     [(rules, reason, payload)] = folder.rows("shop.sales__quarantine", "rules", "reason", "payload")
     assert rules == ["malformed"]
     assert "is no JSON object" in reason
