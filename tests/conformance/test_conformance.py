@@ -18,7 +18,7 @@ import pytest
 from tests.conformance.capabilities import CAPABILITIES, race, sales_of
 from tests.conformance.lakes import ERRORS, KINDS, NO_SERVER, Lake, made
 from tests.conformance.reading import READERS, read_by_all
-from tests.conformance.results import Found, write
+from tests.conformance.results import Found, told, write
 
 SHORT = {
     ("sqlite", "publish"),
@@ -66,25 +66,29 @@ def test_promise(
 ) -> None:
     """A capability is there, and all readers see the same; or the limit that the page names is there."""
     limit = KINDS[kind].limits.get(capability)
-    found.results.setdefault(kind, {})[capability] = "failed"
+    cells = found.results.setdefault(kind, {})
+    with told(cells, [capability]):
+        _try(limit, capability, lake, tmp_path / "work")
+        if limit is None:
+            readers = found.readers.setdefault(kind, {})
+            with told(readers, READERS):
+                seen = read_by_all(kind, capability, lake, tmp_path / "read", request)
+            readers |= {name: cell for name, cell in seen.items() if readers.get(name) != "failed"}
+    cells[capability] = limit or "yes"
+
+
+def _try(limit: str | None, capability: str, lake: Lake, path: Path) -> None:
     try_it = CAPABILITIES[capability]
     if limit is None:
-        try_it(lake, tmp_path / "work")
-        before = found.readers.setdefault(kind, {})
-        found.readers[kind] = dict.fromkeys(READERS, "failed")
-        seen = read_by_all(kind, capability, lake, tmp_path / "read", request)
-        found.readers[kind] = {
-            name: "failed" if before.get(name) == "failed" else seen[name] for name in seen
-        }
+        try_it(lake, path)
     elif limit == NO_SERVER:
         assert lake.cutting is None
     elif limit.startswith("tried behind a lock"):
         locked = {"catalog": {**lake.project["catalog"], "properties": lake.lock}}
-        race(replace(lake, project=lake.project | locked), tmp_path / "work", rounds=2)
+        race(replace(lake, project=lake.project | locked), path, rounds=2)
     elif limit.startswith("not promised"):
-        project = sales_of(lake, tmp_path / "work").open().project
+        project = sales_of(lake, path).open().project
         assert any("one writer" in warning for warning in project.warnings())
     else:
         with pytest.raises(Exception, match=ERRORS[limit]):
-            try_it(lake, tmp_path / "work")
-    found.results[kind][capability] = limit or "yes"
+            try_it(lake, path)

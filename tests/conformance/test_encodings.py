@@ -14,7 +14,7 @@ import pytest
 from tests.conformance.encodings import ENCODINGS, UNREADABLE
 from tests.conformance.lakes import made
 from tests.conformance.reading import READERS, opened
-from tests.conformance.results import Found, write
+from tests.conformance.results import Found, told, write
 from tests.readers.seen import agree
 
 SHORT = {("pyiceberg", "orc"), ("duckdb", "format version 3, rows deleted by vectors")}
@@ -49,9 +49,8 @@ def test_encoding(
 ) -> None:
     """It sees what Spark sees, or says that it cannot read this."""
     cells = found.encodings.setdefault(encoding, {"spark": "yes"})
-    cells[reader] = "failed"
-    # Trino cannot open the embedded catalog.
-    with made("jdbc" if reader == "trino" else "sqlite", request, tmp_path / "lake") as lake:
+    kind = "jdbc" if reader == "trino" else "sqlite"  # Trino cannot open the embedded catalog
+    with told(cells, [reader]), made(kind, request, tmp_path / "lake") as lake:
         ENCODINGS[encoding](lake, tmp_path / "work")
         project = tmp_path / "work"
         limit = UNREADABLE.get((reader, encoding))
