@@ -37,7 +37,7 @@ def days(make_folder: MakeFolder, **keys: Any) -> Folder:
     return folder
 
 
-def write(folder: Folder, day: int, rows: list[tuple[int, int, str]]) -> None:
+def write(folder: Folder, day: int, rows: list[tuple[int, int | str, str]]) -> None:
     folder.write_csv(f"landing/day=2026-11-{day:02}/a.csv", ["id", "at", "v"], rows)
 
 
@@ -77,6 +77,21 @@ def test_a_range_is_loaded_again(make_folder: MakeFolder, lane: str) -> None:
     # The next normal run goes on where it was.
     write(folder, 3, [(7, 30, "a")])
     assert folder.run().rows.read == 1
+
+
+@pytest.mark.parametrize("lane", ["small", "large"])
+def test_deletes_of_which_nobody_knows_when(make_folder: MakeFolder, lane: str) -> None:
+    """In files that are read again they are older than all: no row of the same files, and none to come."""
+    folder = days(make_folder, order_by="at", lane=lane, delete_when="v = 'gone'")
+    # Key 1 has a newer row, key 2 no other; 8 was never there, and 3 makes the batch new.
+    write(folder, 1, [(1, 11, "newer"), (1, "", "gone"), (2, "", "gone"), (3, 99, "newest"), (8, "", "gone")])
+    counts = done(folder.open().backfill("sales", since="2026-11-01", until="2026-11-02")).rows
+    assert (counts.updated, counts.stale, counts.ignored, counts.duplicates) == (2, 1, 1, 1)
+    write(folder, 3, [(2, 50, "later"), (8, 50, "later")])
+    counts = folder.run().rows
+    assert (counts.updated, counts.inserted) == (1, 1)
+    rows = [row[:3] for row in folder.rows("shop.sales", "id", "at", "v") if row[0] in (1, 2, 3, 8)]
+    assert rows == [(1, 11, "newer"), (2, 50, "later"), (3, 99, "newest"), (8, 50, "later")]
 
 
 def test_without_order_only_missing_keys_are_inserted(make_folder: MakeFolder) -> None:

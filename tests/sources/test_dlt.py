@@ -97,10 +97,36 @@ def test_large_states_are_not_kept_for_ever(make_folder: MakeFolder, monkeypatch
     monkeypatch.setattr(large_positions, "_KEPT", timedelta(0))
     write(folder, code.format(upto=204))
     assert folder.run("orders").rows.inserted == 1
-    assert folder.rows("shop.orders__positions", "pipeline") == [("orders",), ("others",)]
+    # That of the ledger, and the one before it, to which the table may go back.
+    kept = folder.rows("shop.orders__positions", "pipeline", "id")
+    assert [row[0] for row in kept] == ["orders", "orders", "others"]
+    folder.open().read("orders")
+    assert folder.rows("shop.orders__positions", "pipeline", "id") == kept
     folder.lose_state()
     for name, read in (("orders", 0), ("others", 4)):
         assert folder.run(name).rows.read == read
+
+
+def test_a_large_state_that_the_ledger_names_stays(
+    make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that publishes nothing leaves the ledger as it is, and what it names."""
+    code = """
+        @dlt.resource(primary_key="id")
+        def orders():
+            state = dlt.current.resource_state()
+            state["run"] = state.get("run", 0) + 1
+            state["known"] = [f"{state['run']} of {number}" for number in range(500)]
+            yield [{"id": 1, "name": "the same"}]
+    """
+    monkeypatch.setattr(large_positions, "_MANY", 1)
+    monkeypatch.setattr(large_positions, "_KEPT", timedelta(0))
+    folder = project(make_folder, code, mode="upsert", key=["id"])
+    assert folder.run("orders").rows.inserted == 1
+    for _ in range(2):
+        assert folder.run("orders").rows.unchanged == 1
+    folder.lose_state()
+    assert folder.run("orders").rows.unchanged == 1
 
 
 MANY = """

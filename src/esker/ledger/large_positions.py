@@ -66,10 +66,12 @@ class LargePositions:
         staged = stage(self.engine, self.table, frame, f"position-{uuid4()}")
         append_once(self.engine, staged, name, {"esker.pipeline": self.pipeline, "esker.run": run})
 
-    def forget(self, needed: str) -> None:
-        """Take out what this pipeline no longer needs, if that is much: old ones, and not the one named.
+    def forget(self, published: str) -> None:
+        """Take out what this pipeline no longer needs, if that is much, now that it published a position.
 
-        Whoever publishes meanwhile has a newer one. What cannot be taken out now is left for the next time.
+        Old ones go, but for the newest of them: the ledger named it until now, and names it again should
+        the table go back. Whoever publishes meanwhile has a newer one. What cannot be taken out now is left
+        for the next time.
         """
         with suppress(EskerError, SwapFailed):
             attempt = Attempt(self.engine, self.table)
@@ -78,9 +80,11 @@ class LargePositions:
             old = F.col("written_at") < F.lit(datetime.now(UTC) - _KEPT)
             with explained(f'cannot read table "{self.table}"', self.engine.log):
                 rows = self.engine.spark.table(self.table.sql).where(
-                    old & (F.col("pipeline") == self.pipeline) & (F.col("id") != needed)
+                    old & (F.col("pipeline") == self.pipeline) & (F.col("id") != published)
                 )
-                names = [row[0] for row in rows.select("id").collect()]
+                # Longer names, of earlier versions: Iceberg cannot tell by them what a file holds.
+                rows = rows.where(F.length("id") <= NAMED).orderBy(F.col("written_at").desc())
+                _, *names = [row[0] for row in rows.select("id").collect()] or [""]
             if names:
                 attempt.remove_named("id", names, {"esker.pipeline": self.pipeline})
                 attempt.swap()

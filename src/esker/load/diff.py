@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
 from typing import Literal
 
 Outcome = Literal[
@@ -95,49 +96,66 @@ class KeyRules:
         return tuple(name for name in columns if name.lower() not in out)
 
 
-def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...], *, has_undated: bool = True) -> str:
+class Undated(Enum):
+    """Deletes of a batch that have no order value."""
+
+    NONE = "there are none"
+    BOUND = "of each it is known until when it happened, as an order value"
+    LOOSE = "of some only rows of the batch can tell"
+
+    @classmethod
+    def of(cls, undated: int, loose: int) -> Undated:
+        """Return what a batch has with so many, and so many of them without a bound."""
+        return cls.LOOSE if loose else cls.BOUND if undated else cls.NONE
+
+
+def winners_sql(rules: KeyRules, incoming: str, arrival: tuple[str, ...], undated: Undated) -> str:
     """Return a query for the newest version of each key; ties go to the last arrival.
 
-    `incoming` has columns k0…, `ord`, `del`, those of `arrival`, and those that `dated_sql` needs. `eff` is
-    the order value that counts, `told` the same as far as the source has told it. Nobody looks for deletes
-    without an order value where there are none.
+    `incoming` has columns k0…, `ord`, `del`, those of `arrival`, and those that `dated_sql` needs.
     """
     keys = ", ".join(f"k{index}" for index in range(len(rules.key)))
     latest = ", ".join(f"{column} DESC" for column in arrival)
-    dated = dated_sql(incoming) if has_undated else f"SELECT *, ord AS eff, ord AS told FROM {incoming}"
     return f"""
         SELECT * FROM (
           SELECT *, row_number() OVER (
             PARTITION BY {keys} ORDER BY eff DESC NULLS LAST, {latest}) AS version
-          FROM ({dated}) AS dated) AS versions
+          FROM ({dated_sql(incoming, undated, is_late=rules.is_late)}) AS dated) AS versions
         WHERE version = 1"""
 
 
-def dated_sql(incoming: str) -> str:
-    """Return a query for rows with `eff`, an order value also for deletes that have none, and `told`.
+def dated_sql(incoming: str, undated: Undated, *, is_late: bool) -> str:
+    """Return a query for rows with `eff`, the order value that counts, also for deletes that have none.
 
     `until` is when a row became what it is, at the latest, as a number, and 0 where the source does not know;
     `bound` is the same as an order value, null where that is no time. Such a delete is as new as its bound,
     else as the newest row of the batch that is not later than it, by `until`. Where nobody knows its time,
-    `told` is null.
+    it is as new as all of the batch, and as old as can be (null) in one that `is_late`.
     """
+    if undated is Undated.NONE:
+        return f"SELECT *, ord AS eff FROM {incoming}"
+    if undated is Undated.BOUND:
+        return f"SELECT *, CASE WHEN del THEN coalesce(ord, bound) ELSE ord END AS eff FROM {incoming}"
+    top = "CASE WHEN i.until <> 0 THEN t.top END" if is_late else "t.top"
+    # Only they are joined: rows of a source that knows no times have one `until`, and would meet in one task.
     return f"""
-        SELECT i.*, CASE WHEN i.del AND i.ord IS NULL THEN coalesce(i.bound, t.top) ELSE i.ord END AS eff,
-               CASE WHEN i.del AND i.ord IS NULL AND i.until <> 0 THEN coalesce(i.bound, t.top)
-                    ELSE i.ord END AS told
+        SELECT *, CASE WHEN del THEN coalesce(ord, bound) ELSE ord END AS eff
+        FROM {incoming} WHERE NOT coalesce(del AND ord IS NULL AND bound IS NULL, false)
+        UNION ALL
+        SELECT i.*, {top} AS eff
         FROM {incoming} AS i
         JOIN (SELECT until, max(newest) OVER (ORDER BY until) AS top
               FROM (SELECT until, max(ord) AS newest FROM {incoming} GROUP BY until) AS by_until) AS t
-          ON t.until = i.until"""
+          ON t.until = i.until
+        WHERE i.del AND i.ord IS NULL AND i.bound IS NULL"""
 
 
 def verdicts_sql(rules: KeyRules, winners: str, stored: str, forgotten: str) -> str:
     """Return a query for what happens to each row of a batch, beside the stored version that it meets.
 
-    `winners` has columns `winner` (a number from 0), `ord`, `eff`, `told`, `del`, `hash`. `stored` has
-    `winner` (whose key a stored row has; below 0 where a complete batch lacks the key), `s_deleted`,
-    `s_order`, `s_hash`, `file`, `pos`. `forgotten` has the order value of a remembered delete of `asked`,
-    a winner.
+    `winners` has columns `winner` (a number from 0), `ord`, `eff`, `del`, `hash`. `stored` has `winner`
+    (whose key a stored row has; below 0 where a complete batch lacks the key), `s_deleted`, `s_order`,
+    `s_hash`, `file`, `pos`. `forgotten` has the order value of a remembered delete of `asked`, a winner.
 
     `final` is the order value that the row has afterwards: a late delete keeps the stored one, and a
     key that is missing goes as late as the newest row of the batch says.
@@ -150,10 +168,9 @@ def verdicts_sql(rules: KeyRules, winners: str, stored: str, forgotten: str) -> 
         SELECT winner, CASE WHEN winner < 0 THEN 'missing' ELSE {_outcome_sql(rules)} END AS outcome,
                hash, s_hash, file, pos, del, forgotten, {_again_sql(rules)} AS again,
                {final} AS final
-        FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.told, w.del, w.hash,
+        FROM (SELECT coalesce(w.winner, s.winner) AS winner, w.ord, w.del, w.hash, s.s_hash, s.s_order,
                      CASE WHEN w.winner IS NULL THEN (SELECT max(ord) FROM {winners}) ELSE w.eff END AS eff,
-                     s.s_hash, s.s_order, s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored,
-                     f.forgotten
+                     s.s_deleted, s.file, s.pos, s.winner IS NOT NULL AS stored, f.forgotten
               FROM {winners} AS w
               {join} JOIN ({_stored_sql(stored)}) AS s ON s.winner = w.winner
               LEFT JOIN {forgotten} AS f ON f.asked = w.winner) AS compared
@@ -174,15 +191,15 @@ def _outcome_sql(rules: KeyRules) -> str:
     """Return the expression for a row's outcome.
 
     It sees `stored` (the key has a row), `s_deleted`, `s_order`, `s_hash`, the incoming `del`, `ord`,
-    `eff`, `told`, `hash`, and `forgotten` (the order value of a remembered delete that no row tells of).
+    `eff`, `hash`, and `forgotten` (the order value of a remembered delete that no row tells of).
     """
     if rules.is_command:
         return _COMMANDED
     older = "coalesce(ord < s_order, ord IS NULL AND s_order IS NOT NULL) AND NOT (del AND ord IS NULL)"
     if rules.is_late:
-        older = "coalesce(told < s_order, told IS NULL AND s_order IS NOT NULL)"
+        older = "coalesce(eff < s_order, eff IS NULL AND s_order IS NOT NULL)"
     if rules.stored_wins:
-        older = "NOT coalesce(told > s_order, told IS NOT NULL AND s_order IS NULL)"
+        older = f"NOT {_NEWER}"
     if rules.order_by is None:
         older = "false"
     newer = _NEWER if rules.order_by else "false"

@@ -18,12 +18,12 @@ remember          the row is a delete that nothing in the table will tell of
 from __future__ import annotations
 
 from esker.load.delete_insert import delete_insert_steps
-from esker.load.diff import KeyRules
+from esker.load.diff import KeyRules, Undated
 from esker.load.history import history_steps
 from esker.load.steps import Steps
 
 
-def edit_steps(rules: KeyRules, arrival: tuple[str, ...]) -> Steps:
+def edit_steps(rules: KeyRules, arrival: tuple[str, ...], undated: Undated) -> Steps:
     """Return the queries of a comparison; the last one gives the edits of a batch.
 
     They see `incoming` with columns `place`, `k` (a number for the key: the lowest place that has it), `ord`,
@@ -33,7 +33,7 @@ def edit_steps(rules: KeyRules, arrival: tuple[str, ...]) -> Steps:
     """
     if rules.versions is None:
         return delete_insert_steps()
-    return history_steps(arrival, is_late=rules.is_late)
+    return history_steps(arrival, undated, is_late=rules.is_late)
 
 
 def numbered_sql(rules: KeyRules, incoming: str) -> str:

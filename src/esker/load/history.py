@@ -6,14 +6,14 @@ the order of their moments. Each version is valid until the next event; a delete
 
 from __future__ import annotations
 
-from esker.load.diff import dated_sql
+from esker.load.diff import Undated, dated_sql
 from esker.load.steps import Steps
 
 _IN_ORDER = "PARTITION BY k ORDER BY since NULLS FIRST, del"
 """A delete in the very moment in which a version begins ends that version."""
 
 
-def history_steps(arrival: tuple[str, ...], *, is_late: bool = False) -> Steps:
+def history_steps(arrival: tuple[str, ...], undated: Undated, *, is_late: bool) -> Steps:
     """Return queries for the edits of a batch (`edits.py` tells what they see, and the columns of edits).
 
     Of rows of one key with the same moment the last arrival counts. A row with the content of the version
@@ -25,7 +25,7 @@ def history_steps(arrival: tuple[str, ...], *, is_late: bool = False) -> Steps:
     return (
         ("held", _HELD),
         ("ends", _ENDS),
-        ("met", _met(arrival, is_late=is_late)),
+        ("met", _met(arrival, undated, is_late=is_late)),
         ("ordered", _ORDERED),
         ("line", _LINE),
         ("edits", _EDITS),
@@ -50,13 +50,15 @@ _ENDS = """
 """Deletes that are known: those that ended a stored version, and those that are remembered."""
 
 
-def _met(arrival: tuple[str, ...], *, is_late: bool) -> str:
+def _met(arrival: tuple[str, ...], undated: Undated, *, is_late: bool) -> str:
     """Return a query for the rows of the batch beside what is stored with their key and moment.
 
     `settled` is the outcome of those that change nothing because of it.
     """
     latest = ", ".join(f"{column} DESC" for column in arrival)
-    is_known = "i.told IS NOT NULL" if is_late else "false"
+    since = (
+        "i.eff" if is_late else "CASE WHEN l.latest > i.eff THEN l.latest ELSE coalesce(i.eff, l.latest) END"
+    )
     return f"""
         SELECT c.k, c.since, c.del, c.hash, c.place, h.file, h.pos, h.s_hash,
                CASE WHEN c.since IS NULL THEN 'ignored'
@@ -66,10 +68,8 @@ def _met(arrival: tuple[str, ...], *, is_late: bool) -> str:
         FROM (
           SELECT *, row_number() OVER (PARTITION BY k, since ORDER BY {latest}) AS copy
           FROM (
-            SELECT i.*, CASE WHEN i.ord IS NOT NULL OR NOT i.del THEN i.ord
-                             WHEN {is_known} OR l.latest IS NULL OR i.eff > l.latest THEN i.eff
-                             ELSE l.latest END AS since
-            FROM ({dated_sql("{incoming}")}) AS i
+            SELECT i.*, CASE WHEN i.ord IS NOT NULL OR NOT i.del THEN i.ord ELSE {since} END AS since
+            FROM ({dated_sql("{incoming}", undated, is_late=is_late)}) AS i
             LEFT JOIN (SELECT k, max(coalesce(s_to, s_order)) AS latest FROM {{held}} GROUP BY k) AS l
               ON l.k = i.k) AS dated) AS c
         LEFT JOIN {{held}} AS h ON h.k = c.k AND h.s_order = c.since AND h.copy = 1

@@ -257,6 +257,7 @@ class _Run:
             if loaded.published is not None:
                 entry = loaded.published.entry
                 self._add(snapshot_id=entry.snapshot, changeset=entry.changeset)
+                source.published(piece)
             self._add(
                 rows=self.result.rows + loaded.counts,
                 position={**self.result.position, "to": piece.end},

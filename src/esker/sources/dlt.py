@@ -56,10 +56,9 @@ class DltReader(YieldingReader):
         if name is not None and name in self._large:
             self._positions.record(name, self._large.pop(name), run)
 
-    def settled(self, piece: Slice) -> None:
-        super().settled(piece)
+    def published(self, piece: Slice) -> None:
         if (name := _kept(piece.end)) is not None:
-            self._positions.forget(needed=name)
+            self._positions.forget(name)
 
     def _call(self, position: Position | None) -> Iterator[Any]:
         resource = self._resource()

@@ -183,6 +183,9 @@ class Reader(ABC):
     def record(self, piece: Slice, run: str) -> None:  # noqa: B027
         """Write down what does not fit into the position, before the slice is published."""
 
+    def published(self, piece: Slice) -> None:  # noqa: B027
+        """Take note that the ledger says the position that a slice leads to."""
+
     def settled(self, piece: Slice) -> None:  # noqa: B027
         """Take note that a slice is in the table, or held nothing that is not."""
 

@@ -90,6 +90,9 @@ class TransformedReader(Reader):
     def record(self, piece: Slice, run: str) -> None:
         self._source.record(piece, run)
 
+    def published(self, piece: Slice) -> None:
+        self._source.published(piece)
+
     def settled(self, piece: Slice) -> None:
         self._source.settled(piece)
 

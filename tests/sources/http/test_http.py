@@ -180,7 +180,7 @@ def test_errors_name_the_pipeline(make_folder: MakeFolder, api: Api) -> None:
         lambda: opened.run("sales"),
         lambda: opened.peek("sales"),
         lambda: opened.read("sales"),
-        opened.plan,
+        lambda: opened.apply(opened.plan()),
         lambda: opened.infer_contract("sales"),
     ]
     for call in calls:

@@ -37,7 +37,7 @@ from esker.ledger.side_table import DELETED_AT, Stamp
 from esker.load.batch import measures_of
 from esker.load.comparison import NO_KEY, NO_ORDER, Compared, Comparison
 from esker.load.counts import RowCounts
-from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
+from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, Undated, verdicts_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
 from esker.load.places import positions
 from esker.load.publish import Change, Made
@@ -93,6 +93,8 @@ class LargeBatch(Change):
         is_counted = self.checks.columns[0] in self.frame.columns
         broken = self.checks.counts() if is_counted else {}
         first_key = F.col(quoted(self.rules.key[0]))
+        order = _or_nothing(self.rules.order_by)
+        is_undated, (_, bound) = F.col(DELETED) & order.isNull(), self._times(order)
         with explained("cannot read the rows", self.engine.log, reads_source=True):
             found = self.rows.agg(
                 F.count(F.lit(1)).alias("read"),
@@ -100,9 +102,8 @@ class LargeBatch(Change):
                 F.min(told).alias("first"),
                 F.max(told).alias("last"),
                 F.count(F.when(~is_good, 1)).alias("rejected"),
-                F.count(F.when(F.col(DELETED) & _or_nothing(self.rules.order_by).isNull(), 1)).alias(
-                    "undated"
-                ),
+                F.count(F.when(is_undated, 1)).alias("undated"),
+                F.count(F.when(is_undated & bound.isNull(), 1)).alias("loose"),
                 # As texts: Python would take a moment in the hour that comes twice for another one.
                 F.min(first_key).cast("string").alias("low"),
                 F.max(first_key).cast("string").alias("high"),
@@ -112,7 +113,7 @@ class LargeBatch(Change):
         self.read, self.rejected = found["read"], found["rejected"]
         self.tally = Tally(self.read, self.rejected, {name: found[f"rule {name}"] for name in broken})
         self._range = found["low"], found["high"]
-        self._has_undated = self.rules.order_by is not None and found["undated"] > 0
+        self._undated = Undated.of(found["undated"], found["loose"]) if self.rules.order_by else Undated.NONE
         if found["bad"] and not self.rejects:
             self.release()
             examples = sorted({found["first"], found["last"]})
@@ -222,13 +223,12 @@ class LargeBatch(Change):
             *(F.col(name).alias(f"a{index}") for index, name in enumerate(ARRIVAL)),
         )
         arrival = tuple(f"a{index}" for index in range(len(ARRIVAL)))
-        sql = winners_sql(self.rules, "{incoming}", arrival, has_undated=self._has_undated)
+        sql = winners_sql(self.rules, "{incoming}", arrival, self._undated)
         found = self._sql(sql, incoming=narrow)
         return found.select(
             *(f"k{index}" for index in range(len(keys))),
             "ord",
             "eff",
-            "told",
             "del",
             "hash",
             F.col(f"a{ARRIVAL.index(SEQUENCE)}").alias("winner"),

@@ -83,7 +83,7 @@ class LargeEdits(LargeBatch):
             "stored": self._by_content(attempt, self._kept.keep(self._stored(attempt))),
             "forgotten": self._forgotten(attempt, moment),
         }
-        for name, sql in edit_steps(self.rules, _ARRIVAL):
+        for name, sql in edit_steps(self.rules, _ARRIVAL, self._undated):
             # Done at once: with all steps in one plan, planning takes minutes. The rows are narrow.
             frames[name] = self._sql(sql, **frames).localCheckpoint(eager=True)
         return frames["edits"]

@@ -32,7 +32,7 @@ from esker.ledger.side_table import Stamp
 from esker.load.batch import measures_of
 from esker.load.comparison import Compared, Comparison
 from esker.load.counts import RowCounts
-from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, verdicts_sql, winners_sql
+from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, Undated, verdicts_sql, winners_sql
 from esker.load.publish import Change, Made
 from esker.load.row_hash import arrow_hash
 from esker.project.reserved import HASH_COLUMN
@@ -176,10 +176,16 @@ class SmallBatch(Change):
             "hash": self._hashes,
             "place": pa.array(range(count), pa.int64()),
         }
-        has_undated = pc.any(pc.and_(self.deletes, pc.is_null(order))).as_py() or False
-        sql = winners_sql(self.rules, "incoming", ("place",), has_undated=has_undated)
+        sql = winners_sql(self.rules, "incoming", ("place",), self._undated(narrow))
         found = query(self.connection, sql, incoming=pa.table(narrow))
-        return found.select(["place", "ord", "eff", "told", "del", "hash"]).sort_by("place")
+        return found.select(["place", "ord", "eff", "del", "hash"]).sort_by("place")
+
+    def _undated(self, narrow: Mapping[str, Any]) -> Undated:
+        if self.rules.order_by is None:
+            return Undated.NONE
+        undated = pc.and_(self.deletes, pc.is_null(narrow["ord"]))
+        loose = pc.and_(undated, pc.is_null(narrow["bound"]))
+        return Undated.of(*(pc.sum(found).as_py() or 0 for found in (undated, loose)))
 
     def _times(self, order: Any) -> dict[str, Any]:
         """Return `until` and `bound`, as `dated_sql` wants them."""

@@ -35,6 +35,7 @@ class SmallEdits(SmallBatch):
             "del": self.deletes,
             "hash": self._hashes,
         }
+        self._dates = self._undated(narrow)
         rows = query(self.connection, numbered_sql(self.rules, "incoming"), incoming=pa.table(narrow))
         self._incoming = rows.select(["place", "k", "ord", "until", "bound", "del", "hash"])
         return rows.filter(pc.equal(rows.column("place"), rows.column("k"))).sort_by("place")
@@ -75,7 +76,7 @@ class SmallEdits(SmallBatch):
         forgotten = self._forgotten(attempt, moment)
         forgotten = forgotten.set_column(0, "asked", places.take(forgotten.column("asked")))
         tables = {"incoming": self._incoming, "stored": stored, "forgotten": forgotten}
-        for name, sql in edit_steps(self.rules, ("place",)):
+        for name, sql in edit_steps(self.rules, ("place",), self._dates):
             tables[name] = query(
                 self.connection, sql.format_map({known: known for known in tables}), **tables
             )

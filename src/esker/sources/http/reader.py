@@ -43,7 +43,7 @@ from esker.sources.spool import LineSpool
 from esker.sources.windowed import WindowedReader
 
 _LINES = FilesSource(path="records.jsonl", format="jsonl")
-_DATED = rf'\{{"{UNTIL}": \d+(, )?'
+_DATED = rf'\{{"{UNTIL}": -?\d+(, )?'
 """How a record begins that has UNTIL in front."""
 
 

@@ -44,6 +44,7 @@ class TimedTable(TimedSource):
         self._engine, self._source, self._cursor = engine, source, source.cursor
         self._relation = Relation(engine, source, is_moving=True)
         self._earliest: datetime | None = None
+        self._is_checked = False
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -91,6 +92,8 @@ class TimedTable(TimedSource):
                 f"Its type is {column.type}, and windows are of time.",
                 "Name a column that holds times or dates, or leave out window:.",
             )
+        if self._is_checked:
+            return  # the rows are looked at once: without an index, that is all of them
         timeless = dialect.timeless(column)
         if timeless is not None and (count := self._relation.count(timeless)):
             raise self._timeless(
@@ -98,6 +101,7 @@ class TimedTable(TimedSource):
             )
         if self._source.nulls == "error" and (nulls := self._relation.nulls(column)):
             raise NullCursor(self._source.reads, column.name, nulls)
+        self._is_checked = True
 
     def exceeds(self, window: Window, rows: int) -> bool:
         return self._relation.has_more(self._inside(window), rows)
