@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import zipfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -207,6 +209,65 @@ def test_no_secret_is_written(name: str, shop: Folder) -> None:
             subprocess.run(["bash", "-n"], input=content, text=True, check=True)
     if "stepfunctions" not in name:
         assert bundle.variables == ("SHOP_PASSWORD",)
+
+
+@pytest.mark.parametrize("name", [*VARIANTS, "spark-submit"])
+def test_settings_of_spark_come_along(name: str, shop: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain setting is told to Spark; one from a variable is not, because its value may be a secret."""
+    monkeypatch.setenv("SHOP_TAG", "tag-of-shop")
+    shop.document["spark"] = {
+        "conf": {"spark.executor.memory": "4321m", "spark.executorEnv.TAG": "${SHOP_TAG}"}
+    }
+    shop.save()
+    bundle = exported(shop, name) if name == "spark-submit" else variant(shop, name)
+    told = "".join(content for content in bundle.files.values() if isinstance(content, str))
+    # The jobs of Glue are told when they are made, not by the state machine.
+    assert ("spark.executor.memory=4321m" in told) == (name != "stepfunctions")
+    assert "tag-of-shop" not in told
+
+
+def test_only_declarations_are_packed(shop: Folder) -> None:
+    """What the project refers to comes along, and its modules; data, keys and what was exported do not."""
+    needed = {"esker.yml", "contracts/orders.odcs.yaml", "sql/copy.sql", "sql/orders.sql"}
+    needed |= {"sources/feed.py", "lib/deep/paging.py"}
+    contract = "apiVersion: v3.1.0\nkind: DataContract\nid: o\nversion: 1.0.0\nstatus: active\n"
+    contract += "schema:\n  - name: orders\n    properties:\n      - {name: id, logicalType: integer}\n"
+    shop.write("contracts/orders.odcs.yaml", contract)
+    shop.write("sql/copy.sql", "SELECT * FROM input")
+    for name in ("sql/orders.sql", "sources/feed.py", "lib/deep/paging.py"):
+        shop.write(name, "")
+    for name in (
+        *("landing/people.json", "landing/list.yml", "keys/gcp.json", ".env", ".esker/x.py", "sql/old/no.sql"),
+        *("deploy/glue/jars.json", "deploy/glue/run.py", "deploy/glue/environment/lib/a.py"),
+        *("venv/pyvenv.cfg", "venv/lib/b.py", "settings.toml", "sources/__pycache__/c.py"),
+    ):
+        shop.write(name, "")
+    arguments = {"contract": "keys/gcp.json"}
+    shop.document["pipelines"] = {
+        "orders": {**ORDERS, "contract": "contracts/orders.odcs.yaml#orders"},
+        "copy": {**COPY, "transform": {"sql": "sql/copy.sql"}},
+        "feed": {
+            "source": {"type": "python", "function": "sources/feed.py:feed", "arguments": arguments},
+            "table": "shop.feed",
+        },
+        "many": {
+            "source": {"type": "jdbc", "url": "jdbc:postgresql://db/shop", "tables": "public.*"},
+            "table": "raw.{table}",
+            "transform": "sql/{table}.sql",
+        },
+    }
+    shop.save()
+    packed = exported(shop, "glue").files["project.zip"]
+    assert isinstance(packed, bytes)
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert set(archive.namelist()) == needed
+
+    outside = shop.path.parent / "shared.sql"
+    outside.write_text("SELECT * FROM input")
+    shop.change("copy", transform="../shared.sql")
+    with pytest.raises(CannotExport) as caught:
+        exported(shop, "glue")
+    assert "../shared.sql" in caught.value.reason
 
 
 def test_packages_come_without_spark(shop: Folder) -> None:
