@@ -89,7 +89,7 @@ def as_written(secret: str, variable: str) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the variables that a text was written with; none for what stands in the project file as it is."""
+    """Return the variables that a text was written with; none for one that stands in the project file."""
     return [name for dollar, name, _ in _VARIABLE.findall(_written.get(text, "")) if not dollar]
 
 

@@ -35,7 +35,7 @@ def declarations(folder: Path) -> list[Path]:
 
 
 def _named(folder: Path) -> Iterator[Path]:
-    """Yield what esker.yml names, in whichever environment, also for tables of which only a pattern is known."""
+    """Yield the files that esker.yml names, in whichever environment."""
     variables = environment(folder)
     for path, text in read_document(folder / PROJECT_FILE, PROJECT_FILE).texts():
         if not _is_naming(path):

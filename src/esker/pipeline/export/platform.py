@@ -134,7 +134,7 @@ class Job:
         return "".join(f"{name}=={found[name]}\n" for name in sorted(found) if name != "esker")
 
     def archive(self) -> bytes:
-        """Return the project's declarations as a zip file. Raises CannotExport for what is not in its folder."""
+        """Return the project's declarations as a zip file. Raises CannotExport for some of another folder."""
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
             for path in declarations(self.project.folder):
