@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
+import zipfile
 from contextlib import closing
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ import pyspark
 import pytest
 from pyiceberg.catalog import load_catalog
 
+from esker.cli.submitted import main
 from esker.engine.java import find_java
 from esker.engine.pins import RUNTIMES, spark_minor
 from esker.engine.submitted import check_iceberg
@@ -172,7 +177,7 @@ def test_variables_come_from_a_secret(moto: str, tmp_path: Path) -> None:
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     """A project whose tables are in Glue's catalog."""
     monkeypatch.setenv("SHOP_PASSWORD", PASSWORD)
-    return Folder(tmp_path / "project", **AWS)
+    return Folder(tmp_path / "project", **deepcopy(AWS))
 
 
 def exported(folder: Folder, platform: str, *pipelines: str, **options: Any) -> Bundle:
@@ -207,6 +212,72 @@ def test_no_secret_is_written(name: str, shop: Folder) -> None:
             subprocess.run(["bash", "-n"], input=content, text=True, check=True)
     if "stepfunctions" not in name:
         assert bundle.variables == ("SHOP_PASSWORD",)
+
+
+@pytest.mark.parametrize("name", [*VARIANTS, "spark-submit"])
+def test_settings_of_spark_come_along(name: str, shop: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain setting is told to Spark; one from a variable is not, because its value may be a secret."""
+    monkeypatch.setenv("SHOP_TAG", "tag-of-shop")
+    shop.document["spark"] = {
+        "conf": {"spark.executor.memory": "4321m", "spark.executorEnv.TAG": "${SHOP_TAG}"}
+    }
+    shop.save()
+    bundle = exported(shop, name) if name == "spark-submit" else variant(shop, name)
+    told = "".join(content for content in bundle.files.values() if isinstance(content, str))
+    # The jobs of Glue are told when they are made, not by the state machine.
+    assert ("spark.executor.memory=4321m" in told) == (name != "stepfunctions")
+    assert "tag-of-shop" not in told
+
+
+def test_only_declarations_are_packed(shop: Folder) -> None:
+    """What the project refers to comes along, and its modules; data, keys and what was exported do not."""
+    needed = {"esker.yml", "contracts/orders.odcs.yaml", "sql/copy.sql", "sql/orders.sql"}
+    needed |= {"sources/feed.py", "lib/deep/paging.py"}
+    contract = "apiVersion: v3.1.0\nkind: DataContract\nid: o\nversion: 1.0.0\nstatus: active\n"
+    contract += "schema:\n  - name: orders\n    properties:\n      - {name: id, logicalType: integer}\n"
+    shop.write("contracts/orders.odcs.yaml", contract)
+    shop.write("sql/copy.sql", "SELECT * FROM input")
+    for name in ("sql/orders.sql", "sources/feed.py", "lib/deep/paging.py"):
+        shop.write(name, "")
+    for name in (
+        *(
+            "landing/people.json",
+            "landing/list.yml",
+            "keys/gcp.json",
+            ".env",
+            ".esker/x.py",
+            "sql/old/no.sql",
+        ),
+        *("deploy/glue/jars.json", "deploy/glue/run.py", "deploy/glue/environment/lib/a.py"),
+        *("venv/pyvenv.cfg", "venv/lib/b.py", "settings.toml", "sources/__pycache__/c.py"),
+    ):
+        shop.write(name, "")
+    arguments = {"contract": "keys/gcp.json"}
+    shop.document["pipelines"] = {
+        "orders": {**ORDERS, "contract": "contracts/orders.odcs.yaml#orders"},
+        "copy": {**COPY, "transform": {"sql": "sql/copy.sql"}},
+        "feed": {
+            "source": {"type": "python", "function": "sources/feed.py:feed", "arguments": arguments},
+            "table": "shop.feed",
+        },
+        "many": {
+            "source": {"type": "jdbc", "url": "jdbc:postgresql://db/shop", "tables": "public.*"},
+            "table": "raw.{table}",
+            "transform": "sql/{table}.sql",
+        },
+    }
+    shop.save()
+    packed = exported(shop, "glue").files["project.zip"]
+    assert isinstance(packed, bytes)
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert set(archive.namelist()) == needed
+
+    outside = shop.path.parent / "shared.sql"
+    outside.write_text("SELECT * FROM input")
+    shop.change("copy", transform="../shared.sql")
+    with pytest.raises(CannotExport) as caught:
+        exported(shop, "glue")
+    assert "../shared.sql" in caught.value.reason
 
 
 def test_packages_come_without_spark(shop: Folder) -> None:
@@ -284,6 +355,178 @@ def test_results_do_not_expire_among_tables(home: str, shop: Folder) -> None:
     with pytest.raises(CannotExport, match="nothing can be exported") as caught:
         exported(shop, "glue", home=home)
     assert "--home" in caught.value.reason
+
+
+REST: dict[str, Any] = {
+    "catalog": {"type": "rest", "uri": "https://catalog.example.com", "warehouse": "lake"},
+    "pipelines": {"daily": {**COPY, "table": "results.daily"}},
+}
+
+
+def test_no_table_expires_whose_place_is_not_known(shop: Folder) -> None:
+    """Where a REST catalog puts tables only its server knows: no namespace is like what expires."""
+    shop.document |= deepcopy(REST)
+    shop.save()
+    for home in ("s3://lake", "s3://lake/", "lake/jobs", "s3://lake/_esker/trash", "s3://lake/a b"):
+        with pytest.raises(CannotExport) as caught:
+            exported(shop, "glue", account="123456789012", home=home)
+        assert "--home s3://bucket/path" in caught.value.reason
+    bundle = exported(shop, "glue", account="123456789012", home="s3://lake/results")
+    assert expiring(bundle) == ["results/_esker/results/"]
+    for table in ("_esker.results", "results._esker.results"):
+        shop.document["pipelines"]["other"] = {**COPY, "table": table}
+        shop.save()
+        with pytest.raises(CannotExport) as caught:
+            exported(shop, "glue", "daily", account="123456789012", home="s3://lake/results")
+        assert table in caught.value.reason
+
+
+def test_no_table_of_another_pipeline_expires(shop: Folder) -> None:
+    """Tables of pipelines that are not exported are looked at, too."""
+    shop.document["connections"]["second"] = {**GLUE, "warehouse": "s3://other/tables"}
+    shop.document["pipelines"]["second"] = {**COPY, "catalog": "second"}
+    shop.save()
+    with pytest.raises(CannotExport) as caught:
+        exported(shop, "glue", "orders", home="s3://other/tables/gold.db")
+    assert "--home" in caught.value.reason
+
+
+def test_rights_are_those_that_are_needed(shop: Folder) -> None:
+    """What a pipeline reads and none writes can be read and not written; nothing is granted on nothing."""
+    shop.document["connections"]["second"] = {**GLUE, "warehouse": "s3://other/tables"}
+    sql = "SELECT o.id FROM shop.orders o, `ref`.`rates` r -- FROM no.no\n"
+    sql += "JOIN second.dim.days AS d ON d.id = o.id"
+    shop.document["pipelines"]["mart"] = {**COPY, "source": {"type": "query", "sql": sql}, "table": "mart.x"}
+    shop.save()
+    statements = {
+        each["Sid"]: each for each in document(exported(shop, "glue", "mart"), "policy.json")["Statement"]
+    }
+    arn = "arn:aws:glue:eu-west-1:123456789012"
+    assert statements["TablesRead"]["Resource"] == [
+        f"{arn}:catalog",
+        *(f"{arn}:database/{name}" for name in ("shop", "ref", "dim")),
+        *(f"{arn}:table/{t}{e}" for t in ("shop/orders", "ref/rates", "dim/days") for e in ("", "__*")),
+    ]
+    assert not [action for action in statements["TablesRead"]["Action"] if "Get" not in action]
+    assert statements["Tables"]["Resource"] == [
+        f"{arn}:catalog",
+        f"{arn}:database/mart",
+        f"{arn}:table/mart/*",
+    ]
+    assert statements["TableFiles"]["Resource"] == ["arn:aws:s3:::lake/w/*"]
+    assert statements["TableFilesRead"]["Resource"] == ["arn:aws:s3:::other/tables/*"]
+    assert statements["TableFilesRead"]["Action"] == ["s3:GetObject"]
+    whole = document(exported(shop, "glue"), "policy.json")["Statement"]
+    [read] = [each for each in whole if each["Sid"] == "TablesRead"]
+    assert not [name for name in read["Resource"] if "shop" in name], "orders is written, too"
+
+    shop.document |= deepcopy(REST)
+    shop.save()
+    bundle = exported(shop, "emr", account="123456789012", home="s3://lake/jobs")
+    assert all(each["Resource"] for each in document(bundle, "policy.json")["Statement"])
+    assert any('catalog "lake"' in note and "by hand" in note for note in bundle.notes)
+
+
+AWS_COMMAND = """#!/usr/bin/env bash
+echo "$1 $2" >> "$ASKED"
+case "$1 $2" in
+  "s3api get-bucket-lifecycle-configuration") cat "$RULES"; exit "$(cat "$RULES.status")" ;;
+  "$FAILING") echo "An error occurred ($ERROR) when calling $2" >&2; exit 254 ;;
+esac
+"""
+SET = "s3api put-bucket-lifecycle-configuration"
+MADE = "glue create-job"
+
+
+class Commands:
+    """The exported create.sh, with a command line of AWS that answers as told."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        (place / "bin").mkdir()
+        (place / "bin" / "aws").write_text(AWS_COMMAND)
+        (place / "bin" / "aws").chmod(0o755)
+
+    def run(
+        self, rules: str = "", status: int = 0, failing: str = "", error: str = ""
+    ) -> tuple[int, list[str]]:
+        """Return the exit status and what AWS was asked for."""
+        asked = self.place / "asked"
+        asked.write_text("")
+        (self.place / "rules").write_text(rules)
+        (self.place / "rules.status").write_text(str(status))
+        environment = {
+            "PATH": f"{self.place / 'bin'}:{os.environ['PATH']}",
+            "ASKED": str(asked),
+            "RULES": str(self.place / "rules"),
+            "FAILING": failing,
+            "ERROR": error,
+        }
+        command = ["bash", str(self.place / "create.sh")]
+        answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return answer.returncode, asked.read_text().splitlines()
+
+
+def test_rules_of_others_stay(shop: Folder, tmp_path: Path) -> None:
+    """The rules of a bucket are set only where there are none but those of this project."""
+    commands = Commands(write(exported(shop, "glue").files, tmp_path / "exported"))
+    own = "\t".join(
+        rule["ID"] for rule in json.loads((commands.place / "lifecycle-lake.json").read_text())["Rules"]
+    )
+    none = "An error occurred (NoSuchLifecycleConfiguration) when calling it"
+    for rules, status in ((none, 254), ("", 0), (own, 0)):
+        ended, asked = commands.run(rules, status)
+        assert (ended, SET in asked, MADE in asked) == (0, True, True), rules
+    many = "\n".join(f"rule-{n}" for n in range(20_000))
+    for rules in ("legal-hold", f"{own}\tlegal-hold", "None", own.replace("shop", "shop_2"), many):
+        ended, asked = commands.run(rules)
+        assert (ended, SET in asked, MADE in asked) == (0, False, True), rules[:100]
+    ended, asked = commands.run("An error occurred (AccessDenied) when calling it", 254)
+    assert (ended, SET in asked, MADE in asked) == (1, False, False)
+
+
+@pytest.mark.parametrize("name", ["glue", "stepfunctions"])
+def test_creating_stops_at_the_first_failure(name: str, shop: Folder, tmp_path: Path) -> None:
+    """What is there already is left; after any other failure nothing more is made."""
+    commands = Commands(write(exported(shop, name).files, tmp_path / "exported"))
+    step = "iam create-role"
+    ended, asked = commands.run(failing=step, error="EntityAlreadyExists")
+    assert ended == 0
+    assert len(asked) > 2
+    assert commands.run(failing=step, error="AccessDenied") == (1, [step])
+
+
+def test_names_of_folders_are_no_commands(tmp_path: Path) -> None:
+    """A folder is handed over as it is named, whatever its name means to a shell."""
+    folder = Folder(tmp_path / 'a "b" $(touch made) `touch made`')
+    place = write(exported(folder, "spark-submit").files, tmp_path / "exported")
+    told = tmp_path / "told"
+    for name, text in {"python": "echo jars", "spark": f'printf "%s\\n" "$@" > {told}'}.items():
+        (place / name).write_text(f"#!/usr/bin/env bash\n{text}\n")
+        (place / name).chmod(0o755)
+    environment = os.environ | {"ESKER_PYTHON": str(place / "python"), "SPARK_SUBMIT": str(place / "spark")}
+    subprocess.run(["bash", "submit.sh"], env=environment, cwd=place, check=True)
+    assert str(folder.path) in told.read_text().splitlines()
+    assert not (place / "made").exists()
+
+
+def test_the_unpacked_project_is_removed(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing of an archive stays behind; a result that cannot be kept is said and changes nothing."""
+    archive = tmp_path / "project.zip"
+    archive.write_bytes(Job.of(load_project(folder.path), (), "spark-submit", spark_minor()).archive())
+    unpacked = tmp_path / "unpacked"
+    unpacked.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(unpacked))
+    given = ["--esker-project", str(archive), "--esker-result", str(tmp_path / "none" / "result.json")]
+    with pytest.raises(SystemExit) as ended:
+        main([*given, "--esker-pipelines", "nothing"])
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert json.loads(said.out)["error"]["code"] == UnknownPipeline.code
+    assert "could not be written" in said.err
+    assert list(unpacked.iterdir()) == []
 
 
 @pytest.mark.server

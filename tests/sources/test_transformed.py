@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -42,6 +43,14 @@ def test_rows_that_cannot_be_read_pass_by(make_folder: MakeFolder) -> None:
         "type": '{"number":"2","name":"TWO","amount":"x"}',
     }
     assert {row["origin"].rpartition("/")[2] for row in waiting} == {"a.csv"}
+
+
+def test_a_date_is_parsed_by_its_pattern(make_folder: MakeFolder) -> None:
+    """What does not fit is null on every Spark; 3.5 would stop where Spark 2 had made a date of it."""
+    folder = csv(make_folder, "SELECT id, date(try_to_timestamp(day, 'yyyy-MM-dd')) AS day FROM input")
+    folder.write("landing/a.csv", "id,day\n1,2026-01-05\n2,2026-1-5\n")
+    folder.run()
+    assert folder.rows("shop.sales", "id", "day") == [("1", date(2026, 1, 5)), ("2", None)]
 
 
 def test_a_row_is_transformed_once(make_folder: MakeFolder) -> None:

@@ -25,7 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.result is not None:
         from esker.pipeline.elsewhere import keep_result
 
-        keep_result(given.result, text)
+        try:
+            keep_result(given.result, text)
+        except Exception as error:
+            # What was published stays published, and what failed is told above.
+            print(f"the result could not be written to {given.result}: {error}", file=sys.stderr, flush=True)
     if status:
         raise SystemExit(status)
 
@@ -48,7 +52,8 @@ def _run(given: argparse.Namespace) -> tuple[int, dict[str, object]]:
     try:
         if given.secrets:
             os.environ.update(secret_variables(given.secrets))
-        report = open_project(project_folder(given.project), given.env, pipelines).run_all(pipelines)
+        with project_folder(given.project) as folder:
+            report = open_project(folder, given.env, pipelines).run_all(pipelines)
     except EskerError as error:
         failed: EskerError = error
     except Exception as error:

@@ -63,6 +63,8 @@ MEANING = {
     "spark.sql.caseSensitive": "false",
     # Rows that come to Java's side of the driver: its older classes lack ten days of 1582.
     "spark.sql.datetime.java8API.enabled": "true",
+    # Spark 3.5 fails where Spark 2 would have read a date otherwise; Spark 4 reads it as it is written.
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     # Spark 4 knows seven character sets unless told to ask Java; windows-1252 is none of them.
     "spark.sql.legacy.javaCharsets": "true",
     # Spark 3.5 refuses dates before 1582 unless told that nobody wrote them by another calendar.

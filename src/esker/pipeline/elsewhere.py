@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyarrow import fs
@@ -18,20 +20,22 @@ def secret_variables(name: str) -> dict[str, str]:
     return {str(key): str(value) for key, value in json.loads(text).items()}
 
 
-def project_folder(place: str) -> Path:
-    """Return a project's folder: a folder, or what an archive holds, here or in S3."""
+@contextmanager
+def project_folder(place: str) -> Iterator[Path]:
+    """Give a project's folder: a folder, or what an archive holds, here or in S3, until it is done with."""
     if not place.endswith(".zip"):
-        return Path(place)
-    folder = Path(tempfile.mkdtemp(prefix="esker-project-"))
-    archive = Path(place)
-    if place.startswith("s3://"):
-        archive = folder / "project.zip"
-        store, path = fs.FileSystem.from_uri(place)
-        with store.open_input_stream(path) as stream:
-            archive.write_bytes(stream.read())
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(folder)
-    return folder
+        yield Path(place)
+        return
+    with tempfile.TemporaryDirectory(prefix="esker-project-", ignore_cleanup_errors=True) as name:
+        archive, folder = Path(place), Path(name)
+        if place.startswith("s3://"):
+            archive = folder / "project.zip"
+            store, path = fs.FileSystem.from_uri(place)
+            with store.open_input_stream(path) as stream:
+                archive.write_bytes(stream.read())
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(folder)
+        yield folder
 
 
 def keep_result(place: str, text: str) -> None:

@@ -88,9 +88,9 @@ def as_written(secret: str, variable: str) -> str:
     return _VARIABLE.sub(named, _written[secret])
 
 
-def names_in(secret: str) -> list[str]:
-    """Return the variables that a secret was written with."""
-    return [name for dollar, name, _ in _VARIABLE.findall(_written[secret]) if not dollar]
+def names_in(text: str) -> list[str]:
+    """Return the variables that a text was written with; none for one that stands in the project file."""
+    return [name for dollar, name, _ in _VARIABLE.findall(_written.get(text, "")) if not dollar]
 
 
 def remember_secret(value: str) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from esker.engine.iceberg.table import TableId, named_table
 from esker.pipeline.export.platform import Job
-from esker.project.catalogs import GlueCatalog
+from esker.project.catalogs import Catalog, GlueCatalog, RestCatalog
+from esker.project.contract.model import Reference
 from esker.project.reserved import BACKUPS, TRASH
 from esker.project.sources import FilesSource
 from esker.project.stores import S3Store
 from esker.project.warehouses import store_kind
 
 _TRASH_DAYS, _BACKUP_DAYS, _RESULT_DAYS, _UPLOAD_DAYS = 30, 365, 30, 7
+_RESULTS = "_esker/results/"
+"""Where runs write down how they ended, below the home. No table lies below `_esker`."""
+_HOME = re.compile(r"s3a?://[A-Za-z0-9._-]+(/[A-Za-z0-9._=-]+)+/?")
 _READ = ["s3:GetObject"]
 _WRITE = [
     *("s3:GetObject", "s3:PutObject", "s3:DeleteObject"),
@@ -70,10 +75,13 @@ class Account:
             raise job.refused("the account is not known; write --account with its 12 digits")
         if home is None and store_kind(catalog.warehouse) != "s3":
             raise job.refused("it is not known where to put the job's files; write --home s3://bucket/path")
-        place = Place.of(
-            home or f"s3://{Place.of(catalog.warehouse or '').bucket}/esker/{job.project.project}"
-        )
-        return cls(job, known, store.region, place)
+        place = home or f"s3://{Place.of(catalog.warehouse or '').bucket}/esker/{job.project.project}"
+        if _HOME.fullmatch(place) is None or _RESULTS.partition("/")[0] in place.split("/"):
+            raise job.refused(
+                f'"{place}" is no home for the job\'s files: write --home s3://bucket/path, a folder of its '
+                "own with letters, digits and . _ = -"
+            )
+        return cls(job, known, store.region, Place.of(place))
 
     @property
     def partition(self) -> str:
@@ -97,6 +105,11 @@ class Account:
         return f"{self.home}/{name}"
 
     @property
+    def results(self) -> Place:
+        """Where runs write down how they ended."""
+        return Place(self.home.bucket, f"{self.home.prefix}{_RESULTS}")
+
+    @property
     def jar_places(self) -> str:
         return ",".join(self.in_home(f"jars/{jar.file_name}") for jar in self.job.jars)
 
@@ -111,12 +124,8 @@ class Account:
 
     def warehouses(self) -> list[Place]:
         """Return where tables of these pipelines lie in S3."""
-        catalogs = (
-            self.job.project.catalog_of(self.job.project.pipeline(name).catalog)
-            for name in self.job.pipelines
-        )
-        places = [catalog.warehouse for catalog in catalogs if store_kind(catalog.warehouse) == "s3"]
-        return list(dict.fromkeys(Place.of(place) for place in places if place is not None))
+        pipelines = map(self.job.project.pipeline, self.job.pipelines)
+        return _in_s3(self.job.project.catalog_of(pipeline.catalog) for pipeline in pipelines)
 
     def namespaces(self) -> list[str]:
         """Return the databases that hold the tables, and Esker's own beside them."""
@@ -126,18 +135,56 @@ class Account:
             names.append(self.job.project.system_namespace)
         return list(dict.fromkeys(names))
 
+    def tables_read(self) -> list[TableId]:
+        """Return what these pipelines read, or their contracts refer to, and none of them writes."""
+        project = self.job.project
+        written = {
+            (project.catalog_name(pipeline.catalog), pipeline.table)
+            for pipeline in map(project.pipeline, self.job.pipelines)
+        }
+        found: dict[TableId, None] = {}
+        for name in self.job.pipelines:
+            pipeline, contract = project.pipeline(name), project.contract(name)
+            rules = contract.rules if contract is not None else ()
+            referred_to = (rule.table for rule in rules if isinstance(rule, Reference))
+            for table in (*pipeline.source.tables, *referred_to):
+                found[named_table(project, table, pipeline.catalog)] = None
+        return [table for table in found if (table.catalog, table.name) not in written]
+
     @property
     def has_glue_catalog(self) -> bool:
         names = (self.job.project.pipeline(name).catalog for name in self.job.pipelines)
         return any(isinstance(self.job.project.catalog_of(name), GlueCatalog) for name in names)
+
+    def notes(self) -> list[str]:
+        """Return what the files lack, because only a catalog's server knows it."""
+        project = self.job.project
+        names = [project.catalog_name(project.pipeline(name).catalog) for name in self.job.pipelines]
+        names += [table.catalog for table in self.tables_read()]
+        found = []
+        for name in dict.fromkeys(names):
+            catalog = project.catalogs()[name]
+            hands_out_keys = isinstance(catalog, RestCatalog) and catalog.vended_credentials
+            if store_kind(catalog.warehouse) != "s3" and not hands_out_keys:
+                found.append(
+                    f'Where catalog "{name}" keeps its files, only its server knows: policy.json gives no '
+                    "right to them. Add it by hand."
+                )
+        return found
 
     def policy(self, *further: dict[str, Any]) -> dict[str, Any]:
         """Return the rights that the job needs, and no others."""
         return {"Version": "2012-10-17", "Statement": [*self._statements(), *further]}
 
     def _statements(self) -> Iterator[dict[str, Any]]:
-        files = [*self.warehouses()]
-        yield self.objects("TableFiles", files, _WRITE)
+        files = self.warehouses()
+        if files:
+            yield self.objects("TableFiles", files, _WRITE)
+        read = self.tables_read()
+        catalogs = self.job.project.catalogs()
+        others = [place for place in _in_s3(catalogs[table.catalog] for table in read) if place not in files]
+        if others:
+            yield self.objects("TableFilesRead", others, _READ)
         sources = [
             Place.of(_fixed(source.path))
             for source in (self.job.project.pipeline(name).source for name in self.job.pipelines)
@@ -146,10 +193,9 @@ class Account:
         if sources:
             yield self.objects("SourceFiles", sources, _READ)
         yield self.objects("JobFiles", [self.home], _READ)
-        yield self.objects(
-            "Results", [Place(self.home.bucket, f"{self.home.prefix}results/")], ["s3:PutObject"]
-        )
-        for index, place in enumerate(dict.fromkeys([*files, *sources, self.home])):
+        yield self.objects("Results", [self.results], ["s3:PutObject"])
+        places = list(dict.fromkeys([*files, *others, *sources, self.home]))
+        for index, place in enumerate(places):
             bucket = f"arn:{self.partition}:s3:::{place.bucket}"
             listing: dict[str, Any] = {
                 "Sid": f"List{index}",
@@ -164,17 +210,30 @@ class Account:
             "Sid": "WhereBucketsAre",
             "Effect": "Allow",
             "Action": ["s3:GetBucketLocation"],
-            "Resource": sorted(
-                {f"arn:{self.partition}:s3:::{place.bucket}" for place in (*files, *sources, self.home)}
-            ),
+            "Resource": sorted({f"arn:{self.partition}:s3:::{place.bucket}" for place in places}),
         }
-        if self.has_glue_catalog:
+        yield from self._glue_statements(read)
+        if self.secret is not None:
+            yield {
+                "Sid": "Secrets",
+                "Effect": "Allow",
+                "Action": ["secretsmanager:GetSecretValue"],
+                # AWS puts six characters of its own behind a name.
+                "Resource": [self.arn("secretsmanager", f"secret:{self.secret}-??????")],
+            }
+
+    def _glue_statements(self, read: list[TableId]) -> Iterator[dict[str, Any]]:
+        of_glue = [
+            table for table in read if isinstance(self.job.project.catalogs()[table.catalog], GlueCatalog)
+        ]
+        if self.has_glue_catalog or of_glue:
             yield {
                 "Sid": "Databases",
                 "Effect": "Allow",
                 "Action": ["glue:GetDatabases"],
                 "Resource": [self.arn("glue", "catalog"), self.arn("glue", "database/*")],
             }
+        if self.has_glue_catalog:
             yield {
                 "Sid": "Tables",
                 "Effect": "Allow",
@@ -188,13 +247,23 @@ class Account:
                     *(self.arn("glue", f"table/{name}/*") for name in self.namespaces()),
                 ],
             }
-        if self.secret is not None:
+        if of_glue:
+            # Databases do not nest in Glue; what comes behind a table's name is one of its metadata tables.
+            names = list(dict.fromkeys(tuple(table.name.split(".")[:2]) for table in of_glue))
             yield {
-                "Sid": "Secrets",
+                "Sid": "TablesRead",
                 "Effect": "Allow",
-                "Action": ["secretsmanager:GetSecretValue"],
-                # AWS puts six characters of its own behind a name.
-                "Resource": [self.arn("secretsmanager", f"secret:{self.secret}-??????")],
+                "Action": ["glue:GetDatabase", "glue:GetTable", "glue:GetTables"],
+                "Resource": [
+                    self.arn("glue", "catalog"),
+                    *dict.fromkeys(self.arn("glue", f"database/{database}") for database, _ in names),
+                    # With the tables beside it, such as its change log.
+                    *(
+                        self.arn("glue", f"table/{database}/{table}{ending}")
+                        for database, table in names
+                        for ending in ("", "__*")
+                    ),
+                ],
             }
 
     def objects(self, sid: str, places: list[Place], actions: list[str]) -> dict[str, Any]:
@@ -218,32 +287,41 @@ class Account:
 
     def lifecycles(self) -> dict[str, dict[str, Any]]:
         """Return the rules of each bucket. Nothing that a table is made of is ever among what expires."""
+        # Who puts the rules of a bucket must tell its own from those of other projects and environments.
+        own = f"esker/{self.job.project.state_key}"
         found: dict[str, list[dict[str, Any]]] = {}
         for place in self.warehouses():
             rules = found.setdefault(place.bucket, [])
             for name, folder, days in (("trash", TRASH, _TRASH_DAYS), ("backups", BACKUPS, _BACKUP_DAYS)):
-                rules.append(_expiring(f"esker-{name}-{len(rules)}", f"{place.prefix}{folder}", days))
+                rules.append(_expiring(f"{own}/{name}-{len(rules)}", f"{place.prefix}{folder}", days))
             rules.append(
                 {
-                    "ID": f"esker-aborted-uploads-{len(rules)}",
+                    "ID": f"{own}/aborted-uploads-{len(rules)}",
                     "Status": "Enabled",
                     # Parts of files that were never finished; no file is touched.
                     "Filter": {"Prefix": place.prefix},
                     "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _UPLOAD_DAYS},
                 }
             )
-        results = _expiring("esker-results", f"{self.home.prefix}results/", _RESULT_DAYS)
+        results = _expiring(f"{own}/results", self.results.prefix, _RESULT_DAYS)
         found.setdefault(self.home.bucket, []).append(results)
         self._check_apart(found)
         return {bucket: {"Rules": rules} for bucket, rules in found.items()}
 
     def _check_apart(self, rules: dict[str, list[dict[str, Any]]]) -> None:
         """Raise CannotExport where something that expires could be a part of a table, or hold one."""
-        for name in self.namespaces():
-            if name.partition(".")[0].removesuffix(".db") == TRASH.partition("/")[0]:
-                raise self.job.refused(f'the namespace "{name}" is where trash and backups would expire')
-        for place in self.warehouses():
-            for rule in rules[place.bucket]:
+        project = self.job.project
+        pipelines = [*project.pipelines.values()]
+        pipelines += [each for family in project.families.values() for each in family.stand_ins]
+        reserved = TRASH.partition("/")[0]
+        for name in (*(pipeline.table for pipeline in pipelines), project.system_namespace or ""):
+            # Where a REST catalog puts a table is not known: at any depth, the name is not to be had.
+            if reserved in name.split("."):
+                raise self.job.refused(
+                    f'in "{name}" is {reserved}, below which trash and results would expire'
+                )
+        for place in _in_s3(project.catalogs().values()):
+            for rule in rules.get(place.bucket, ()):
                 prefix = rule["Filter"]["Prefix"]
                 own = (f"{place.prefix}{TRASH}", f"{place.prefix}{BACKUPS}")
                 inside = prefix.startswith(place.prefix) and not prefix.startswith(own)
@@ -261,6 +339,12 @@ class Account:
             {"DatabaseInput": {"Name": name, "LocationUri": f"{home}/{name}.db"}}
             for name in self.namespaces()
         ]
+
+
+def _in_s3(catalogs: Iterable[Catalog]) -> list[Place]:
+    """Return where tables of catalogs lie in S3, as far as that is known here."""
+    places = [catalog.warehouse for catalog in catalogs if store_kind(catalog.warehouse) == "s3"]
+    return list(dict.fromkeys(Place.of(place) for place in places if place is not None))
 
 
 def _expiring(name: str, prefix: str, days: int) -> dict[str, Any]:

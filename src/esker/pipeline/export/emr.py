@@ -19,7 +19,7 @@ rm -rf environment && uv python install --install-dir environment/all 3.11
 cp -R environment/all/cpython-3.11*/. environment/ && rm -rf environment/all
 environment/bin/python3.11 -m pip install --quiet --break-system-packages --no-index --no-deps wheels/*.whl
 {secrets}tar -czf {environment} -C environment .
-aws s3 cp {environment} {home}/{environment}"""
+aws s3 cp {environment} "$home/{environment}\""""
 
 _FOR_SECRETS = """# It fetches the secrets.
 environment/bin/python3.11 -m pip install --quiet --break-system-packages boto3
@@ -90,7 +90,14 @@ def export(account: Account, application: str | None) -> Bundle:
         "step.json": as_json([step]),
     }
     creating = (
-        "aws emr-serverless create-application --cli-input-json file://application.json\n"
+        # Two applications may have the same name.
+        "there=$(aws emr-serverless list-applications --output text \\\n"
+        f"  --query \"applications[?name=='{job.name}' && state!='TERMINATED'].id\")\n"
+        'if [ -n "$there" ]; then\n'
+        '  echo "there is an application already: $there" >&2\n'
+        "else\n"
+        "  aws emr-serverless create-application --cli-input-json file://application.json\n"
+        "fi\n"
         "# Then, with the application's id in job-run.json:\n"
         "#   aws emr-serverless start-job-run --cli-input-json file://job-run.json\n"
         "# On a cluster of EC2 instead: aws emr add-steps --cluster-id ID --steps file://step.json"
@@ -102,7 +109,6 @@ def export(account: Account, application: str | None) -> Bundle:
         service="emr-serverless.amazonaws.com",
         packing=_PACKING.format(
             environment=ENVIRONMENT,
-            home=account.home,
             secrets=_FOR_SECRETS if account.secret is not None else "",
         ),
         creating=creating,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import esker
 from esker.pipeline.export.aws import Account, as_json
 from esker.pipeline.export.platform import RUN, Bundle
@@ -12,10 +14,11 @@ _TIMEOUT_MINUTES = 480
 PACKAGES = "packages.gluewheels.zip"
 
 UPLOAD = """#!/usr/bin/env bash
-# Brings what the job needs to {home}. Needs the AWS command line, and Python 3.11 with Esker and pip.
+# Brings what the job needs to its home in S3. Needs the AWS command line, and Python 3.11 with Esker and pip.
 #   ESKER_WHEEL  a wheel of Esker, or how pip finds one. Default: esker=={version}
 set -euo pipefail
 cd "$(dirname "$0")"
+home={home}
 python3 -m esker.cli.fetch --spark {minor} --to jars {names} >/dev/null
 rm -rf wheels && mkdir wheels
 # For the platform's Python and system, whatever is here; PySpark is there already.
@@ -25,25 +28,43 @@ python3 -m pip download --quiet --no-deps --only-binary=:all: --python-version 3
 python3 -m pip wheel --quiet --no-deps "${{ESKER_WHEEL:-esker=={version}}}" -w wheels
 ls wheels/*.whl | sed 's|^wheels/||' > wheels/requirements.txt
 {packing}
-aws s3 cp run.py {home}/run.py
-aws s3 cp project.zip {home}/project.zip
-aws s3 cp --recursive --exclude '*' --include '*.jar' jars {home}/jars
+aws s3 cp run.py "$home/run.py"
+aws s3 cp project.zip "$home/project.zip"
+aws s3 cp --recursive --exclude '*' --include '*.jar' jars "$home/jars"
 """
 _PACKING = """python3 -m zipfile -c {packages} wheels
-aws s3 cp {packages} {home}/{packages}"""
+aws s3 cp {packages} "$home/{packages}\""""
 
-CREATE = """#!/usr/bin/env bash
-# Makes what is described here. Every step can be repeated; what is there already is said and left.
-set -uo pipefail
+MAKING = """set -euo pipefail
 cd "$(dirname "$0")"
-aws iam create-role --role-name {name} --assume-role-policy-document file://trust.json
+make() {
+  local said
+  if said=$("$@" 2>&1); then
+    echo "$said"
+  else
+    echo "$said" >&2
+    case $said in *AlreadyExists*|*IdempotentParameterMismatch*) ;; *) exit 1 ;; esac
+  fi
+}
+"""
+"""Beginning of a script that makes things: what is there already is said and left, all else stops it."""
+CREATE = """#!/usr/bin/env bash
+# Makes what is described here. It can be repeated: what is there already is said and left. It stops at the
+# first step that fails.
+{making}make aws iam create-role --role-name {name} --assume-role-policy-document file://trust.json
 aws iam put-role-policy --role-name {name} --policy-name esker --policy-document file://policy.json
 {secret}{databases}{rules}{job}
 """
 RULES = """# Rules of a bucket are set as a whole: those that are there already must stand in the file, too.
-if aws s3api get-bucket-lifecycle-configuration --bucket {bucket} --query 'Rules[].ID' --output text \\
-  2>/dev/null | tr '\\t' '\\n' | grep -v '^esker-' | grep -q .; then
-  echo "bucket {bucket} has rules of its own: add those of {file} to them" >&2
+if said=$(aws s3api get-bucket-lifecycle-configuration --bucket {bucket} \\
+  --query 'Rules[].ID' --output text 2>&1); then
+  others=$(tr '\\t' '\\n' <<<"$said" | grep -v '^{own}' || [ $? = 1 ])
+else
+  others=
+  case $said in *NoSuchLifecycleConfiguration*) ;; *) echo "$said" >&2; exit 1 ;; esac
+fi
+if [ -n "$others" ]; then
+  echo "bucket" {bucket} "has rules of its own: add those of" {file} "to them" >&2
 else
   aws s3api put-bucket-lifecycle-configuration --bucket {bucket} --lifecycle-configuration file://{file}
 fi
@@ -85,15 +106,15 @@ def export(account: Account) -> Bundle:
         "Resource": [account.arn("logs", "log-group:/aws-glue/*")],
     }
     creating = (
-        f"aws glue create-job --cli-input-json file://job.json || \\\n"
-        f"  echo 'to change the job: aws glue update-job --job-name {job.name}' >&2"
+        "make aws glue create-job --cli-input-json file://job.json\n"
+        f"# To change the job: aws glue update-job --job-name {job.name}"
     )
     return with_surroundings(
         account,
         {"job.json": as_json(definition)},
         policy=as_json(account.policy(logs)),
         service="glue.amazonaws.com",
-        packing=_PACKING.format(packages=PACKAGES, home=account.home),
+        packing=_PACKING.format(packages=PACKAGES),
         creating=creating,
     )
 
@@ -118,12 +139,14 @@ def with_surroundings(
     for bucket, lifecycle in account.lifecycles().items():
         file = f"lifecycle-{bucket}.json"
         files[file] = as_json(lifecycle)
-        rules += RULES.format(bucket=bucket, file=file)
+        rules += RULES.format(
+            bucket=shlex.quote(bucket), file=shlex.quote(file), own=f"esker/{job.project.state_key}/"
+        )
     databases = ""
     for database in account.databases():
         file = f"database-{database['DatabaseInput']['Name']}.json"
         files[file] = as_json(database)
-        databases += f"aws glue create-database --cli-input-json file://{file}\n"
+        databases += f"make aws glue create-database --cli-input-json file://{file}\n"
     secret = ""
     if account.secret is not None:
         names = ", ".join(job.variables)
@@ -136,17 +159,17 @@ def with_surroundings(
         "jars.json": as_json(job.lock()),
         "requirements.txt": job.requirements(),
         "upload.sh": UPLOAD.format(
-            home=account.home,
+            home=shlex.quote(str(account.home)),
             version=esker.__version__,
             minor=job.minor,
             names=" ".join(jar.name for jar in job.jars),
             packing=packing,
         ),
         "create.sh": CREATE.format(
-            name=job.name, secret=secret, databases=databases, rules=rules, job=creating
+            making=MAKING, name=job.name, secret=secret, databases=databases, rules=rules, job=creating
         ),
     }
-    notes = []
+    notes = account.notes()
     if job.is_on_driver:
         notes.append(
             "All work is done in the driver: the sources keep files on its disk, which no worker sees. Give "

@@ -5,17 +5,18 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 
 from esker.engine.jars import Jar, locked_jars
 from esker.engine.session import needed_jars, startup_settings
 from esker.errors import CannotExport
+from esker.pipeline.export.declarations import declarations
 from esker.pipeline.order import in_order
 from esker.project import Project
 from esker.project.catalogs import HadoopCatalog, SqliteCatalog
+from esker.project.load import PROJECT_FILE
 from esker.project.secrets import names_in
 from esker.project.sources import FilesSource, JdbcSource
 
@@ -26,8 +27,6 @@ from esker.cli.submitted import main
 main()
 '''
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)")
-_PACKED = (".yml", ".yaml", ".sql", ".py", ".json", ".toml")
-"""What a project declares with; data stays where it is."""
 _SPARK = ("pyspark", "py4j")
 """Packages that a platform has, in the version that fits its Spark."""
 _SAID = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.esker.jars")
@@ -89,9 +88,9 @@ class Job:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the variables that the project's files mention."""
-        texts = (path.read_text(encoding="utf-8") for path in self._declarations() if path.suffix != ".py")
-        return tuple(dict.fromkeys(name for text in texts for name in _VARIABLE.findall(text)))
+        """Names of the variables that the project file mentions."""
+        text = (self.project.folder / PROJECT_FILE).read_text(encoding="utf-8")
+        return tuple(dict.fromkeys(_VARIABLE.findall(text)))
 
     @property
     def is_on_driver(self) -> bool:
@@ -135,14 +134,16 @@ class Job:
         return "".join(f"{name}=={found[name]}\n" for name in sorted(found) if name != "esker")
 
     def archive(self) -> bytes:
-        """Return the project's declarations as a zip file. No `.env`, no hidden folder, no data."""
+        """Return the project's declarations as a zip file. Raises CannotExport for some of another folder."""
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-            for path in self._declarations():
+            for path in declarations(self.project.folder):
+                if path.is_absolute() or path.parts[0] == "..":
+                    raise self.refused(f"{path} is not in the project's folder, and cannot come along")
                 # Without its time: the same project gives the same bytes.
-                entry = zipfile.ZipInfo(str(path.relative_to(self.project.folder)))
+                entry = zipfile.ZipInfo(path.as_posix())
                 entry.external_attr = 0o644 << 16
-                file.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+                file.writestr(entry, (self.project.folder / path).read_bytes(), zipfile.ZIP_DEFLATED)
         return packed.getvalue()
 
     def arguments(self, project: str) -> dict[str, str]:
@@ -150,14 +151,6 @@ class Job:
         given = {"--esker-project": project, "--esker-pipelines": ",".join(self.pipelines)}
         env = self.project.environment
         return given | ({"--esker-env": env} if env is not None else {})
-
-    def _declarations(self) -> Iterator[Path]:
-        folder = self.project.folder
-        for path in sorted(folder.rglob("*")):
-            inner = path.relative_to(folder)
-            hidden = any(part.startswith((".", "__pycache__")) for part in inner.parts)
-            if path.is_file() and path.suffix in _PACKED and not hidden:
-                yield path
 
 
 def _keeps_files(project: Project, name: str) -> bool:

@@ -12,11 +12,13 @@ from esker.pipeline.export.platform import RUN, Bundle, Job
 _SCRIPT = """#!/usr/bin/env bash
 # Runs {pipelines} of project "{project}" with spark-submit. Needs Spark {minor} and Python 3.11 or later.
 #   SPARK_SUBMIT   the program. Default: spark-submit of PATH
-#   SPARK_MASTER   where to run. Default: {master}
-#   ESKER_PROJECT  the project's folder. Default: {folder}
+#   SPARK_MASTER   where to run. Default: as in esker.yml
+#   ESKER_PROJECT  the project's folder. Default: where it was exported from
 #   ESKER_PYTHON   a Python with Esker. Default: one that is made here, from requirements.txt and ESKER_WHEEL
 {variables}set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+folder={folder}
+master={master}
 if [ -z "${{ESKER_PYTHON:-}}" ]; then
   ESKER_PYTHON=$here/.python/bin/python
   if [ ! -e "$here/.python/.ready" ]; then
@@ -36,9 +38,9 @@ if ! "$ESKER_PYTHON" -c 'import pyspark' 2>/dev/null; then
 fi
 jars=$("$ESKER_PYTHON" -m esker.cli.fetch --spark {minor} --to "$here/jars" {names})
 exec "$spark" \\
-  --master "${{SPARK_MASTER:-{master}}}" --deploy-mode client --name {name} \\
+  --master "${{SPARK_MASTER:-$master}}" --deploy-mode client --name {name} \\
   --jars "$jars" --driver-class-path "${{jars//,/:}}" \\
-{settings}{memory}  "$here/run.py" --esker-project "${{ESKER_PROJECT:-{folder}}}" {arguments} "$@"
+{settings}{memory}  "$here/run.py" --esker-project "${{ESKER_PROJECT:-$folder}}" {arguments} "$@"
 """
 
 
@@ -56,8 +58,8 @@ def export(job: Job) -> Bundle:
         pipelines=", ".join(job.pipelines),
         project=job.project.project,
         minor=job.minor,
-        master=job.project.spark.master,
-        folder=job.project.folder.resolve(),
+        master=shlex.quote(job.project.spark.master),
+        folder=shlex.quote(str(job.project.folder.resolve())),
         esker=f"esker=={esker.__version__}",
         names=" ".join(jar.name for jar in job.jars),
         name=shlex.quote(job.name),

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from esker.pipeline.export import emr
 from esker.pipeline.export.aws import Account, as_json
+from esker.pipeline.export.glue import MAKING
 from esker.pipeline.export.platform import Bundle
 
 Runner = Literal["glue", "emr"]
@@ -57,12 +58,11 @@ def export(account: Account, runner: Runner, application: str | None) -> Bundle:
             "#!/usr/bin/env bash",
             "# Makes the state machine. The jobs that it runs are made by the files of "
             f"`esker export {runner}`.",
-            "set -uo pipefail",
-            'cd "$(dirname "$0")"',
-            f"aws iam create-role --role-name {job.name}-states --assume-role-policy-document file://trust.json",
+            f"{MAKING}"
+            f"make aws iam create-role --role-name {job.name}-states --assume-role-policy-document file://trust.json",
             f"aws iam put-role-policy --role-name {job.name}-states --policy-name esker "
             "--policy-document file://policy.json",
-            "aws stepfunctions create-state-machine --cli-input-json file://create-state-machine.json",
+            "make aws stepfunctions create-state-machine --cli-input-json file://create-state-machine.json",
             "",
         )
     )
@@ -85,7 +85,7 @@ def _first(name: str) -> str:
 def _states(
     account: Account, runner: Runner, application: str | None, name: str, after: str | None
 ) -> dict[str, Any]:
-    result = f"{account.home.prefix}results/{{}}/{name}-{{}}.json"
+    result = f"{account.results.prefix}{{}}/{name}-{{}}.json"
     key = f"States.Format('{result}', $$.Execution.Name, $.attempt)"
     done = "Done" if after is None else _first(after)
     again = f"Count {name}"
@@ -180,7 +180,7 @@ def _policy(account: Account, runner: Runner, application: str | None) -> dict[s
         "Sid": "Results",
         "Effect": "Allow",
         "Action": ["s3:GetObject"],
-        "Resource": [f"arn:{account.partition}:s3:::{account.home.bucket}/{account.home.prefix}results/*"],
+        "Resource": [f"arn:{account.partition}:s3:::{account.results.bucket}/{account.results.prefix}*"],
     }
     if runner == "glue":
         jobs: list[dict[str, Any]] = [

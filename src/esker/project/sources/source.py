@@ -32,6 +32,11 @@ class SourceDeclaration(Declaration):
         """Tell whether it reads a table of the project: whoever writes that runs before."""
         return False
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The Iceberg tables that it reads, as far as that can be seen without Spark."""
+        return ()
+
     def check_mode(self, mode: str) -> None:
         """Raise MistakeAt, seen from the pipeline, for a mode in which it would lose or repeat rows."""
 

@@ -12,6 +12,14 @@ from esker.project.declaration import MistakeAt
 from esker.project.modes import WHOLE
 from esker.project.sources.source import SourceDeclaration
 
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_LISTS = re.compile(
+    r"\b(?:from|join)\s+(.*?)(?=\b(?:from|join|on|using|where|group|having|order|select|union)\b|[();]|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What stands behind FROM or JOIN: tables, with commas between them."""
+_TABLE = re.compile(r"\w+(?:\.\w+)+")
+
 
 class TableSource(SourceDeclaration):
     """Read another Iceberg table: all of it when it has changed, or what is new in it."""
@@ -43,6 +51,10 @@ class TableSource(SourceDeclaration):
 
     def reads_table(self, name: str) -> bool:
         return self.table == name
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return (self.table,)
 
     def check_mode(self, mode: str) -> None:
         if self.read == "whole" and mode == "append":
@@ -83,6 +95,12 @@ class QuerySource(SourceDeclaration):
     def reads_table(self, name: str) -> bool:
         pattern = rf"(?<![\w.])(?:\w+\.)?{re.escape(name)}(?![\w.])"
         return re.search(pattern, self.sql.replace("`", ""), re.IGNORECASE) is not None
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        lists = _LISTS.findall(_COMMENT.sub(" ", self.sql).replace("`", ""))
+        found = (_TABLE.match(each.strip()) for text in lists for each in text.split(","))
+        return tuple(dict.fromkeys(match[0] for match in found if match is not None))
 
     def check_mode(self, mode: str) -> None:
         if mode == "append":
