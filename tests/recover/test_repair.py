@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from tests.folder import Folder
 from tests.load.works import CHANGES, Make, Works
 from tests.recover.damage import (
     BREAK,
+    catalog_of,
     checks,
     findings,
     point_to,
@@ -99,6 +102,26 @@ def test_a_commit_that_lost_a_race_is_no_state_of_the_table(loaded: Folder) -> N
     [done] = repair(loaded.open())
     assert isinstance(done, Restore)
     assert done.previous.location.endswith(good.name)
+
+
+@pytest.mark.parametrize("named_by", ["catalog", "log"])
+def test_a_commit_that_failed_does_not_stand_in_for_one_that_is_lost(named_by: str, loaded: Folder) -> None:
+    """It has its version for itself only because the file that was committed is gone."""
+    broken = pointer(loaded, "sales")
+    [lost, good, *_] = previous(broken)
+    if named_by == "log":
+        # Of a commit that failed, too: what was before it, it tells truly.
+        broken.with_name("00004-loser.metadata.json").write_text(broken.read_text())
+        with closing(sqlite3.connect(catalog_of(loaded))) as catalog, catalog:
+            catalog.execute("UPDATE iceberg_tables SET previous_metadata_location = NULL")
+    lost.rename(lost.with_name(f"{lost.name[:5]}-loser.metadata.json"))
+    broken.unlink()
+    [done] = repair(loaded.open())
+    assert isinstance(done, Restore)
+    assert done.previous.location.endswith(good.name)
+    assert any("loser" in each for each in done.previous.passed_over)
+    loaded.run()
+    assert loaded.rows() == [(1,), (2,), (3,)]
 
 
 def test_a_commit_of_somebody_else_is_never_overwritten(loaded: Folder) -> None:
