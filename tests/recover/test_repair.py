@@ -11,6 +11,7 @@ import pytest
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.pointers import NextFile
+from esker.engine.iceberg.pointers.hadoop import HadoopPointers
 from esker.engine.iceberg.table import TableId
 from esker.engine.iceberg.table_files import TableFiles
 from esker.errors import LoadedFilesDamaged, LogAhead, MetadataDamaged, NothingToRestore, RepairOutdated
@@ -175,6 +176,36 @@ def test_a_repair_that_is_killed(loaded: Folder, monkeypatch: pytest.MonkeyPatch
     [_] = repair(loaded.open())
     loaded.run()
     assert loaded.rows() == [(1,), (2,), (3,)]
+
+
+def test_a_repair_in_folders_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a catalog of folders, scratch files of repairs and of Iceberg are no versions of the table."""
+    folder = Folder(tmp_path / "project", catalog={"type": "hadoop", "warehouse": str(tmp_path / "wh")})
+    for number in (1, 2):
+        folder.write_csv(f"landing/{number}.csv", ["id"], [(number,)])
+        folder.run()
+    metadata = tmp_path / "wh" / "shop" / "sales" / "metadata"
+    versions = sorted(metadata.glob("v*.metadata.json"), key=lambda file: int(file.name[1:].split(".")[0]))
+    broken, number = versions[-1], len(versions)
+    (metadata / "40350862-0e5c-4d3f-9f6e-27f0d8f4a7e1.metadata.json").write_text("{")
+    (metadata / f"{number + 1:05d}-0e5c.metadata.json").write_bytes(broken.read_bytes())
+    truncate(broken)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HadoopPointers, "_rename", die)
+    with pytest.raises(KeyboardInterrupt):
+        repair(folder.open())
+    monkeypatch.undo()
+    assert checks(folder.open()) == ["metadata"]
+    [done] = repair(folder.open())
+    assert isinstance(done, Restore)
+    assert done.previous.location.endswith(f"/v{number - 1}.metadata.json")
+    assert (metadata / f"v{number + 1}.metadata.json").is_file()
+    folder.run()
+    assert folder.rows() == [(1,), (2,)]
+    assert findings(folder.open().fsck()) == []
 
 
 def stones(works: Works, *names: str) -> None:

@@ -43,6 +43,8 @@ def previous_good(engine: Engine, table: TableId, pointer: Pointer) -> Previous:
     folder = (pointer.previous or pointer.location).rpartition("/")[0]
     names = [name for name in pointer.files.names(folder) if version_of(name) is not None]
     broken = pointer.location.rpartition("/")[2]
+    if is_numbered(broken):
+        names = [name for name in names if is_numbered(name)]  # what else is there is a writer's scratch file
     until = version_of(broken)
     newest = max((version_of(name) or 0 for name in (*names, broken)), default=0)
     committed = {pointer.previous.rpartition("/")[2]} if pointer.previous else set()
