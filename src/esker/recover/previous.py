@@ -12,7 +12,7 @@ from esker.engine.iceberg.pointers import Pointer
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import NothingToRestore
-from esker.recover.walk import Walk
+from esker.recover.whole import Whole
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def previous_good(engine: Engine, table: TableId, pointer: Pointer) -> Previous:
     newest = max((version_of(name) or 0 for name in (*names, broken)), default=0)
     committed = {pointer.previous.rpartition("/")[2]} if pointer.previous else set()
     of_version = Counter(version_of(name) for name in {*names, broken, *committed})
+    whole = Whole(pointer.files)
     passed: list[str] = []
     readable: Previous | None = None
     for name in sorted(names, key=lambda name: version_of(name) or 0, reverse=True):
@@ -70,7 +71,7 @@ def previous_good(engine: Engine, table: TableId, pointer: Pointer) -> Previous:
             continue
         lost = max(until - version, 1) if until is not None else 1
         found = Previous(f"{folder}/{name}", document, lost, tuple(passed), newest)
-        if Walk(pointer.files, document).main():
+        if whole.current(document):
             return found
         passed.append(f"{name}: its current snapshot cannot be read")
         readable = readable or found
