@@ -277,6 +277,58 @@ def test_a_change_log_with_a_broken_metadata_file(lost: int, make: Make) -> None
     assert findings(works.project.fsck()) == []
 
 
+def test_a_table_and_its_change_log_that_are_both_broken(make: Make) -> None:
+    """The table is first: it says what the log lacks. No number is given twice, and runs go on."""
+    works = make(order_by="at")
+    stones(works, "flint", "agate", "chalk", "slate")
+    log = pointer(works.folder, "works__changes")
+    for file in (pointer(works.folder), log, *previous(log)[:2]):
+        truncate(file)
+    works.project = works.folder.open()
+    done = repair(works.project)
+    assert [str(each.table) for each in done] == ["shop.works", "shop.works__changes"]
+    assert findings(works.project.fsck()) == []
+    assert works.load([{"id": 4, "at": 1, "name": "opal"}]).changeset == 6
+    assert [works.ops(number) for number in (1, 3, 6)] == [{1: "insert"}, {3: "insert"}, {4: "insert"}]
+    assert json.loads(works.properties(CHANGES)["esker.gaps"]) == [[2, 2], [4, 5]]
+    assert findings(works.project.fsck()) == []
+
+
+def test_a_quarantine_and_a_memory_of_deletes(make: Make) -> None:
+    """Each of their rows is there once: also those of a failed commit, of a compaction and of the outbox."""
+    works = make(order_by="at", deletes="hard", bad_rows="quarantine")
+    for number in range(1, 6):
+        works.load([{"id": number, "at": 1, "name": "flint"}, {"id": None, "at": 1, "name": "nobody's"}])
+        works.load([{"id": number, "at": 2, "name": None, "deleted": True}, {"id": None, "at": 2}])
+    tables = {"works__quarantine": ["changeset", "row"], "works__deletes": ["id"]}
+    before = {name: rows_of(works, name, columns) for name, columns in tables.items()}
+    assert [len(rows) for rows in before.values()] == [10, 5]
+    engine = works.project.engine
+    for name in tables:
+        files = works.sql(f"SELECT file_path p, file_size_in_bytes n FROM lake.shop.{name}.data_files")
+        failed = Attempt(engine, TableId("lake", f"shop.{name}"))
+        failed.append(failed.adopt([(file.p, file.n) for file in files[:2]]), {})
+        works.sql(
+            f"CALL lake.system.rewrite_data_files(table => 'shop.{name}', "
+            "options => map('rewrite-all', 'true'))"
+        )
+        broken = pointer(works.folder, name)
+        for file in (broken, *previous(broken)[:3]):
+            truncate(file)
+    works.project = works.folder.open()
+    done = repair(works.project)
+    assert [type(each) for each in done] == [Restore, Reappend, Restore, Reappend]
+    assert findings(works.project.fsck()) == []
+    works.load([{"id": 9, "at": 1, "name": "opal"}])
+    assert {name: rows_of(works, name, columns) for name, columns in tables.items()} == before
+    assert findings(works.project.fsck()) == []
+
+
+def rows_of(works: Works, table: str, columns: list[str]) -> list[tuple[object, ...]]:
+    names = ", ".join(f"`{name}`" for name in columns)
+    return [tuple(row) for row in works.sql(f"SELECT {names} FROM lake.shop.{table} ORDER BY {names}")]
+
+
 def test_the_table_of_loaded_files(loaded: Folder) -> None:
     """Its rows are taken in again, by a second repair if the first is killed: no file is loaded twice."""
     broken = pointer(loaded, "sales__files")

@@ -236,6 +236,11 @@ class LostSnapshot:
     manifests: tuple[ManifestFile, ...] = field(default=(), repr=False)
     """Those that it added."""
 
+    @property
+    def is_append(self) -> bool:
+        """It took no file out, as a compaction does, whose rows stand in other files, too."""
+        return not any(each.removed_files for each in self.manifests)
+
     def as_json(self) -> dict[str, Any]:
         return {"snapshot_id": self.id, "sequence": self.sequence, "added_rows": self.added_rows}
 
@@ -262,16 +267,12 @@ def lost_snapshots(files: TableFiles, folder: str, document: Mapping[str, Any]) 
 
 
 def added_files(files: TableFiles, lost: LostSnapshot) -> Iterator[tuple[str, int]]:
-    """Yield the data files that a lost snapshot added and that are still there, with their sizes."""
+    """Yield the data files that a lost snapshot added, with their sizes."""
     for manifest in lost.manifests:
         try:
             entries = read_manifest(files, manifest)
         except ManifestBroken:
             continue
         for entry in entries:
-            if (
-                entry.content == 0
-                and entry.snapshot in (None, lost.id)
-                and files.size(entry.path) == entry.size
-            ):
+            if entry.content == 0 and entry.snapshot in (None, lost.id):
                 yield entry.path, entry.size
