@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.pointers import NextFile
+from esker.engine.iceberg.pointers.hadoop import HadoopPointers
 from esker.engine.iceberg.table import TableId
 from esker.engine.iceberg.table_files import TableFiles
 from esker.errors import LoadedFilesDamaged, LogAhead, MetadataDamaged, NothingToRestore, RepairOutdated
@@ -19,6 +22,7 @@ from tests.folder import Folder
 from tests.load.works import CHANGES, Make, Works
 from tests.recover.damage import (
     BREAK,
+    catalog_of,
     checks,
     findings,
     point_to,
@@ -101,6 +105,26 @@ def test_a_commit_that_lost_a_race_is_no_state_of_the_table(loaded: Folder) -> N
     assert done.previous.location.endswith(good.name)
 
 
+@pytest.mark.parametrize("named_by", ["catalog", "log"])
+def test_a_commit_that_failed_does_not_stand_in_for_one_that_is_lost(named_by: str, loaded: Folder) -> None:
+    """It has its version for itself only because the file that was committed is gone."""
+    broken = pointer(loaded, "sales")
+    [lost, good, *_] = previous(broken)
+    if named_by == "log":
+        # Of a commit that failed, too: what was before it, it tells truly.
+        broken.with_name("00004-loser.metadata.json").write_text(broken.read_text())
+        with closing(sqlite3.connect(catalog_of(loaded))) as catalog, catalog:
+            catalog.execute("UPDATE iceberg_tables SET previous_metadata_location = NULL")
+    lost.rename(lost.with_name(f"{lost.name[:5]}-loser.metadata.json"))
+    broken.unlink()
+    [done] = repair(loaded.open())
+    assert isinstance(done, Restore)
+    assert done.previous.location.endswith(good.name)
+    assert any("loser" in each for each in done.previous.passed_over)
+    loaded.run()
+    assert loaded.rows() == [(1,), (2,), (3,)]
+
+
 def test_a_commit_of_somebody_else_is_never_overwritten(loaded: Folder) -> None:
     """Who restored the file and committed before the repair keeps the commit."""
     broken = pointer(loaded, "sales")
@@ -152,6 +176,36 @@ def test_a_repair_that_is_killed(loaded: Folder, monkeypatch: pytest.MonkeyPatch
     [_] = repair(loaded.open())
     loaded.run()
     assert loaded.rows() == [(1,), (2,), (3,)]
+
+
+def test_a_repair_in_folders_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a catalog of folders, scratch files of repairs and of Iceberg are no versions of the table."""
+    folder = Folder(tmp_path / "project", catalog={"type": "hadoop", "warehouse": str(tmp_path / "wh")})
+    for number in (1, 2):
+        folder.write_csv(f"landing/{number}.csv", ["id"], [(number,)])
+        folder.run()
+    metadata = tmp_path / "wh" / "shop" / "sales" / "metadata"
+    versions = sorted(metadata.glob("v*.metadata.json"), key=lambda file: int(file.name[1:].split(".")[0]))
+    broken, number = versions[-1], len(versions)
+    (metadata / "40350862-0e5c-4d3f-9f6e-27f0d8f4a7e1.metadata.json").write_text("{")
+    (metadata / f"{number + 1:05d}-0e5c.metadata.json").write_bytes(broken.read_bytes())
+    truncate(broken)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HadoopPointers, "_rename", die)
+    with pytest.raises(KeyboardInterrupt):
+        repair(folder.open())
+    monkeypatch.undo()
+    assert checks(folder.open()) == ["metadata"]
+    [done] = repair(folder.open())
+    assert isinstance(done, Restore)
+    assert done.previous.location.endswith(f"/v{number - 1}.metadata.json")
+    assert (metadata / f"v{number + 1}.metadata.json").is_file()
+    folder.run()
+    assert folder.rows() == [(1,), (2,)]
+    assert findings(folder.open().fsck()) == []
 
 
 def stones(works: Works, *names: str) -> None:
@@ -221,6 +275,58 @@ def test_a_change_log_with_a_broken_metadata_file(lost: int, make: Make) -> None
     gaps = json.loads(works.properties(CHANGES).get("esker.gaps", "[]"))
     assert gaps == ([] if lost == 1 else [[2, 2]])
     assert findings(works.project.fsck()) == []
+
+
+def test_a_table_and_its_change_log_that_are_both_broken(make: Make) -> None:
+    """The table is first: it says what the log lacks. No number is given twice, and runs go on."""
+    works = make(order_by="at")
+    stones(works, "flint", "agate", "chalk", "slate")
+    log = pointer(works.folder, "works__changes")
+    for file in (pointer(works.folder), log, *previous(log)[:2]):
+        truncate(file)
+    works.project = works.folder.open()
+    done = repair(works.project)
+    assert [str(each.table) for each in done] == ["shop.works", "shop.works__changes"]
+    assert findings(works.project.fsck()) == []
+    assert works.load([{"id": 4, "at": 1, "name": "opal"}]).changeset == 6
+    assert [works.ops(number) for number in (1, 3, 6)] == [{1: "insert"}, {3: "insert"}, {4: "insert"}]
+    assert json.loads(works.properties(CHANGES)["esker.gaps"]) == [[2, 2], [4, 5]]
+    assert findings(works.project.fsck()) == []
+
+
+def test_a_quarantine_and_a_memory_of_deletes(make: Make) -> None:
+    """Each of their rows is there once: also those of a failed commit, of a compaction and of the outbox."""
+    works = make(order_by="at", deletes="hard", bad_rows="quarantine")
+    for number in range(1, 6):
+        works.load([{"id": number, "at": 1, "name": "flint"}, {"id": None, "at": 1, "name": "nobody's"}])
+        works.load([{"id": number, "at": 2, "name": None, "deleted": True}, {"id": None, "at": 2}])
+    tables = {"works__quarantine": ["changeset", "row"], "works__deletes": ["id"]}
+    before = {name: rows_of(works, name, columns) for name, columns in tables.items()}
+    assert [len(rows) for rows in before.values()] == [10, 5]
+    engine = works.project.engine
+    for name in tables:
+        files = works.sql(f"SELECT file_path p, file_size_in_bytes n FROM lake.shop.{name}.data_files")
+        failed = Attempt(engine, TableId("lake", f"shop.{name}"))
+        failed.append(failed.adopt([(file.p, file.n) for file in files[:2]]), {})
+        works.sql(
+            f"CALL lake.system.rewrite_data_files(table => 'shop.{name}', "
+            "options => map('rewrite-all', 'true'))"
+        )
+        broken = pointer(works.folder, name)
+        for file in (broken, *previous(broken)[:3]):
+            truncate(file)
+    works.project = works.folder.open()
+    done = repair(works.project)
+    assert [type(each) for each in done] == [Restore, Reappend, Restore, Reappend]
+    assert findings(works.project.fsck()) == []
+    works.load([{"id": 9, "at": 1, "name": "opal"}])
+    assert {name: rows_of(works, name, columns) for name, columns in tables.items()} == before
+    assert findings(works.project.fsck()) == []
+
+
+def rows_of(works: Works, table: str, columns: list[str]) -> list[tuple[object, ...]]:
+    names = ", ".join(f"`{name}`" for name in columns)
+    return [tuple(row) for row in works.sql(f"SELECT {names} FROM lake.shop.{table} ORDER BY {names}")]
 
 
 def test_the_table_of_loaded_files(loaded: Folder) -> None:

@@ -108,8 +108,9 @@ def fsck(engine: Engine, tables: Sequence[TableId] = (), *, deep: bool = False) 
 def plan_repairs(engine: Engine, found: Fsck) -> Iterator[Repair]:
     """Yield what would repair the damage that was found, as far as anything can. Nothing is changed.
 
-    Tables beside a table come first: how it is repaired depends on them. Look again after each repair. In the
-    end, raises NothingToRestore or RepairRefused for the first table that cannot be repaired.
+    Tables beside a table come first: how it is repaired depends on them. But where it cannot be read itself,
+    those that are filled from its outbox wait for it. Look again after each repair. In the end, raises
+    NothingToRestore or RepairRefused for the first table that cannot be repaired.
     """
     failure: EskerError | None = None
     for group in found.groups:
@@ -174,7 +175,7 @@ def _plan(engine: Engine, group: Group, each: Examined) -> Repair | None:
         refused = each.findings[0]
         raise RepairRefused(str(each.table), f"{refused.what}. {refused.meaning}", refused.remedy)
     if METADATA in checks and each.document is None:
-        return _restore(engine, group, each)
+        return None if _waits(group, each) else _restore(engine, group, each)
     if COPY in checks and each.pointer is not None:
         return Rewrite(each.table, each.pointer)
     if RECORDS in checks:
@@ -184,14 +185,26 @@ def _plan(engine: Engine, group: Group, each: Examined) -> Repair | None:
     return None
 
 
+def _waits(group: Group, damaged: Examined) -> bool:
+    """Tell whether only the table that a table stands beside can say what it lacks, and cannot be read."""
+    is_filled = damaged is not group.table and not damaged.table.name.endswith(RECORD_TABLES)
+    return is_filled and group.table.is_there and group.table.document is None
+
+
 def _restore(engine: Engine, group: Group, damaged: Examined) -> Restore:
     found = plan_restore(engine, damaged)
+    log = log_of(engine.project, group.table.table)
     if damaged is group.table:
-        log = _log(engine, group)
-        return behind_log(engine, found, group.by_name, log) if group.pipelines else found
-    if damaged.table == log_of(engine.project, group.table.table) and group.table.document is not None:
-        return with_gap(found, group.table)
-    return with_records(found) if damaged.table.name.endswith(RECORD_TABLES) else found
+        if not group.pipelines:
+            return found
+        beside = group.by_name.get(log.name)
+        is_lost = beside is not None and beside.is_there and beside.document is None
+        # What a log had told that cannot be read itself, nobody knows: at most a changeset by each commit.
+        told = found.previous.versions_lost if is_lost else 0
+        return behind_log(engine, found, group.by_name, _log(engine, group), told)
+    if damaged.table == log:
+        return with_gap(found, group.table) if group.table.document is not None else found
+    return with_records(found, group.table)
 
 
 def _renumber(engine: Engine, group: Group) -> Renumber:

@@ -1,12 +1,16 @@
-"""What Esker wrote down before a publish (loaded files, large positions) is taken in again after a repair.
+"""What Esker appended to its own tables is taken in again after a repair.
 
-Such rows count only when a ledger names them, so those of a commit that failed do no harm. Their files lie in
-the store, whatever became of the metadata: the repair notes them in the table, and a commit appends them.
+Rows of loaded files and of large positions count only when a ledger names them, so those of a commit that
+failed do no harm. Files of quarantine, deletes and quality are appended only after a publish has named them:
+a commit that failed and the one after it append the same ones. All lie in the store, whatever became of the
+metadata: the repair notes them in the table, and a commit appends them.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +18,9 @@ from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import RepairOutdated
-from esker.ledger.side_table import as_text
+from esker.ledger.logged import logged_in
+from esker.ledger.outbox import read_outbox
+from esker.ledger.side_table import SIDES, SideTable, as_text
 from esker.recover.finding import Examined, Finding
 from esker.recover.repair import Restore
 from esker.recover.walk import added_files
@@ -54,13 +60,37 @@ class Reappend:
             raise RepairOutdated(str(self.table)) from None
 
 
-def with_records(restore: Restore) -> Restore:
-    """Return the repair of a table of records with a note of the files that are to be appended again."""
-    files = [place for lost in restore.lost for place in added_files(restore.pointer.files, lost)]
-    if not files:
-        return restore
-    properties = {**restore.properties, _PENDING: as_text(files)}
-    return replace(restore, properties=properties, notes=(*restore.notes, "then its rows are taken in again"))
+def with_records(restore: Restore, beside: Examined) -> Restore:
+    """Return the repair of a table of Esker's own with a note of the files that are to be appended again.
+
+    Not those that the outbox of the table that it stands `beside` still holds: the next run appends them.
+    """
+    files, notes = restore.pointer.files, restore.notes
+    appended = {place: None for lost in restore.lost if lost.is_append for place in added_files(files, lost)}
+    waiting = set(_waiting(restore, beside))
+    missing = [place for place in appended if place[0].rpartition("/")[2] not in waiting]
+    found = [(location, size) for location, size in missing if files.size(location) == size]
+    if len(found) < len(missing):
+        gone = next(location for location, size in missing if (location, size) not in found)
+        notes += (f"{len(missing) - len(found)} of its files are gone, and their rows are lost: {gone}",)
+    if not found:
+        return replace(restore, notes=notes)
+    properties = {**restore.properties, _PENDING: as_text(found)}
+    return replace(restore, properties=properties, notes=(*notes, "then its rows are taken in again"))
+
+
+def _waiting(restore: Restore, beside: Examined) -> Iterator[str]:
+    """Yield the names of the files that an outbox still holds for a table that is to be restored."""
+    have = logged_in(restore.previous.document.get("properties", {}))
+    for name in SIDES:
+        side = SideTable.registered(beside.properties, name, restore.table.catalog)
+        if side is None or side.id != restore.table:
+            continue
+        for entry in read_outbox(beside.properties):
+            if name in entry.owed and entry.changeset > have:
+                with suppress(FileNotFoundError):  # of a list that is gone, fsck tells
+                    places = side.places(restore.pointer.files.store, entry.owed[name])
+                    yield from (place for place, _ in places)
 
 
 def pending(examined: Examined) -> Reappend | None:
@@ -77,7 +107,7 @@ def with_pending(examined: Examined) -> Examined:
     found = Finding(
         RECORDS,
         "what was written down there since is not taken in again yet: a repair was not finished",
-        "Runs that need it stop.",
+        "Until then it is missing there. Runs that need the record of loaded files stop.",
         f"esker fsck {examined.table} --repair",
     )
     return replace(examined, findings=(*examined.findings, found))

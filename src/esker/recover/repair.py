@@ -125,17 +125,23 @@ def plan_restore(engine: Engine, examined: Examined) -> Restore:
 
 
 def behind_log(
-    engine: Engine, restore: Restore, beside: Mapping[str, Examined], log: SideTable | None
+    engine: Engine, restore: Restore, beside: Mapping[str, Examined], log: SideTable | None, told: int = 0
 ) -> Restore:
-    """Return the repair of a table with its head behind all that the tables beside it hold."""
+    """Return the repair of a table with its head behind all that the tables beside it hold.
+
+    `told` is how many changesets behind the head consumers may have seen in a log that cannot be read.
+    """
     own: dict[str, str] = restore.previous.document.get("properties", {})
     logged = Bookkeeping(engine, restore.table, own, beside).logged()
     head = read_head(own)
-    published, last = head.changeset if head else 0, max(logged.values(), default=0)
+    if head is None and told:
+        restore, told = replace(restore, notes=(*restore.notes, _FIRST)), 0
+    published = head.changeset if head else 0
+    last = max(*logged.values(), published + told, 0)
     if last <= published:
         return replace(restore, notes=(*restore.notes, _AGAIN))
     notes = (*restore.notes, _AGAIN)
-    if log is not None and logged.get(log.id.name, 0) > published:
+    if told or (log is not None and logged.get(log.id.name, 0) > published):
         notes += (_GAP,)
     found = replace(restore, changesets=(published + 1, last), notes=notes)
     if head is None:
@@ -167,6 +173,7 @@ def with_gap(restore: Restore, table: Examined) -> Restore:
 
 
 _AGAIN = "the ledger goes back with the table: the next run loads again what is lost here"
+_FIRST = "the change log cannot be read: if it is numbered from 1 again, consumers must read the table anew"
 _GAP = "the change log gets a gap there: consumers must read the table anew"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -15,23 +16,27 @@ from esker.engine.iceberg.manifest_files import (
     read_manifest,
     read_manifest_list,
 )
-from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.table_files import TableFiles
 from esker.recover.finding import Checked, Finding
+from esker.recover.whole import AT_ONCE, Whole, manifests_of, snapshots_of
 
-_AT_ONCE = 16
 _RESTORE = "Restore the file from the store's older versions or a backup."
 _MAGIC = {"orc": b"ORC", "avro": b"Obj\x01", "puffin": b"PFA1"}
 _NAMED = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Part:
-    """A file of a snapshot, and the snapshot that added it."""
+    """A file of a snapshot: what is looked at, and no more, for there may be millions."""
 
-    entry: FileEntry
+    path: str
+    content: int
+    format: str
+    size: int
+    records: int
     since: SnapshotId | None
+    """The snapshot that added it."""
 
 
 @dataclass
@@ -44,29 +49,32 @@ class Walk:
     """Look into the files, too: how many rows they say that they have."""
     findings: list[Finding] = field(default_factory=list)
     _parts: dict[str, _Part] = field(default_factory=dict)
-    _manifests: dict[str, ManifestFile] = field(default_factory=dict)
+    _lost: list[tuple[SnapshotId, Finding]] = field(default_factory=list)
+    """What keeps a snapshot from being read: by which way to go back is seen in the end."""
 
     def all(self) -> Checked:
         """Look at everything that branches and tags lead to, and at the lists of the other snapshots."""
-        snapshots = _snapshots(self.document)
         wanted = self._named()
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esker-fsck") as pool:
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="esker-fsck") as pool:
             for snapshot, names in wanted.items():
-                self._snapshot(pool, snapshots.get(snapshot), snapshot, names)
-            self._others(pool, [each for id, each in snapshots.items() if id not in wanted])
+                self._snapshot(pool, snapshot, names)
+            looked_at = len(self._whole.manifests)
+            # Of the ways back only now: what branches and tags have shown need not be read for them again.
+            back = {id: self._way_back(id) for id in {id for id, _ in self._lost}}
+            self.findings += [replace(each, remedy=f"{_RESTORE} {back[id]}") for id, each in self._lost]
+            self._others(pool, [each for id, each in self._snapshots.items() if id not in wanted])
             for found in pool.map(self._file, self._parts.values()):
                 self.findings += found
-        deletes = sum(part.entry.content != 0 for part in self._parts.values())
-        return Checked(len(snapshots), len(self._manifests), len(self._parts) - deletes, deletes)
+        deletes = sum(part.content != 0 for part in self._parts.values())
+        return Checked(len(self._snapshots), looked_at, len(self._parts) - deletes, deletes)
 
-    def main(self) -> bool:
-        """Tell whether the current snapshot's manifests can be read. Its files are not looked at."""
-        current = self.document.get("current-snapshot-id")
-        if current in (None, -1):
-            return True
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esker-fsck") as pool:
-            self._snapshot(pool, _snapshots(self.document).get(current), current, "main")
-        return not self.findings
+    @cached_property
+    def _snapshots(self) -> dict[Any, Mapping[str, Any]]:
+        return snapshots_of(self.document)
+
+    @cached_property
+    def _whole(self) -> Whole:
+        return Whole(self.files)
 
     def _named(self) -> dict[SnapshotId, str]:
         """Return the snapshots that somebody reads by name, main's first, each with its names."""
@@ -79,9 +87,8 @@ class Walk:
             found[snapshot] = f"{found[snapshot]}, {name}" if snapshot in found else name
         return found
 
-    def _snapshot(
-        self, pool: ThreadPoolExecutor, snapshot: Mapping[str, Any] | None, id: SnapshotId, names: str
-    ) -> None:
+    def _snapshot(self, pool: ThreadPoolExecutor, id: SnapshotId, names: str) -> None:
+        snapshot = self._snapshots.get(id)
         if snapshot is None:
             self.findings.append(
                 Finding(
@@ -94,56 +101,65 @@ class Walk:
             )
             return
         try:
-            manifests = _manifests(self.files, snapshot)
+            manifests = manifests_of(self.files, snapshot)
         except ManifestBroken as error:
-            self.findings.append(
-                Finding(
-                    "manifest_list",
-                    f"the manifest list of snapshot {id} ({names}) cannot be read: {error}",
-                    f"Nobody can read {names}.",
-                    f"{_RESTORE} {self._way_back(id)}",
-                    snapshot["manifest-list"],
-                    id,
-                )
+            lost = Finding(
+                "manifest_list",
+                f"the manifest list of snapshot {id} ({names}) cannot be read: {error}",
+                f"Nobody can read {names}.",
+                _RESTORE,
+                snapshot["manifest-list"],
+                id,
             )
+            self._lost.append((id, lost))
+            self._whole.note(id, is_whole=False)
             return
-        fresh = [each for each in manifests if each.location not in self._manifests]
-        self._manifests |= {each.location: each for each in fresh}
+        known = self._whole.manifests
+        fresh = [each for each in manifests if each.location not in known]
         for manifest, found in zip(fresh, pool.map(self._manifest, fresh), strict=True):
+            known[manifest.location] = not isinstance(found, ManifestBroken)
             if isinstance(found, ManifestBroken):
-                self.findings.append(
-                    Finding(
-                        "manifest",
-                        f"a manifest of snapshot {id} ({names}) cannot be read: {found}",
-                        "Which files it names is not known, so nobody can read the rows in them.",
-                        f"{_RESTORE} {self._way_back(id)}",
-                        manifest.location,
-                        manifest.added_by,
-                    )
+                lost = Finding(
+                    "manifest",
+                    f"a manifest of snapshot {id} ({names}) cannot be read: {found}",
+                    "Which files it names is not known, so nobody can read the rows in them.",
+                    _RESTORE,
+                    manifest.location,
+                    manifest.added_by,
                 )
+                self._lost.append((id, lost))
                 continue
-            for entry in found:
-                since = entry.snapshot if entry.snapshot is not None else manifest.added_by
-                self._parts.setdefault(entry.path, _Part(entry, since))
+            for part in found:
+                self._parts.setdefault(part.path, part)
+        self._whole.note(id, is_whole=all(known[each.location] for each in manifests))
 
-    def _manifest(self, manifest: ManifestFile) -> tuple[FileEntry, ...] | ManifestBroken:
+    def _manifest(self, manifest: ManifestFile) -> list[_Part] | ManifestBroken:
         try:
-            return read_manifest(self.files, manifest)
+            entries = read_manifest(self.files, manifest)
         except ManifestBroken as error:
             return error
+        return [
+            _Part(
+                each.path,
+                each.content,
+                each.format,
+                each.size,
+                each.records,
+                each.snapshot if each.snapshot is not None else manifest.added_by,
+            )
+            for each in entries
+        ]
 
     def _way_back(self, snapshot: SnapshotId) -> str:
         """Return what else can be done when a snapshot cannot be read."""
-        snapshots = _snapshots(self.document)
-        parent = snapshots.get(snapshot, {}).get("parent-snapshot-id")
-        while parent is not None and parent in snapshots:
-            document = {"current-snapshot-id": parent, "snapshots": [snapshots[parent]]}
-            if Walk(self.files, document).main():
+        parent = self._snapshots[snapshot].get("parent-snapshot-id")
+        while parent is not None and parent in self._snapshots:
+            if self._whole.snapshot(self._snapshots[parent]):
                 return (
                     f"Without one, snapshot {parent} is the newest before it that is whole: roll back to it "
                     "with any engine, then take the table as it is: esker adopt."
                 )
-            parent = snapshots[parent].get("parent-snapshot-id")
+            parent = self._snapshots[parent].get("parent-snapshot-id")
         return "No snapshot before it is whole."
 
     def _others(self, pool: ThreadPoolExecutor, snapshots: list[Mapping[str, Any]]) -> None:
@@ -167,46 +183,44 @@ class Walk:
             )
 
     def _file(self, part: _Part) -> list[Finding]:
-        entry = part.entry
-        size = self.files.size(entry.path)
+        size = self.files.size(part.path)
         if size is None:
             return [self._broken(part, "is not there")]
-        if size != entry.size:
-            return [self._broken(part, f"has {size:,} bytes, and {entry.size:,} were written")]
-        if self.deep and (why := self._inside(entry)) is not None:
+        if size != part.size:
+            return [self._broken(part, f"has {size:,} bytes, and {part.size:,} were written")]
+        if self.deep and (why := self._inside(part)) is not None:
             return [self._broken(part, why)]
         return []
 
-    def _inside(self, entry: FileEntry) -> str | None:
+    def _inside(self, part: _Part) -> str | None:
         try:
-            with self.files.open(entry.path) as stream:
-                if entry.format != "parquet":
-                    is_kind = stream.read(4).startswith(_MAGIC.get(entry.format, b""))
-                    return None if is_kind else f"is no {entry.format} file"
+            with self.files.open(part.path) as stream:
+                if part.format != "parquet":
+                    is_kind = stream.read(4).startswith(_MAGIC.get(part.format, b""))
+                    return None if is_kind else f"is no {part.format} file"
                 rows = pq.ParquetFile(stream).metadata.num_rows
         except Exception as error:  # bytes that are no Parquet break a parser in any way
             return f"cannot be read: {error}"
-        return None if rows == entry.records else f"has {rows:,} rows, and {entry.records:,} were written"
+        return None if rows == part.records else f"has {rows:,} rows, and {part.records:,} were written"
 
     def _broken(self, part: _Part, why: str) -> Finding:
-        entry = part.entry
-        kind = "data" if entry.content == 0 else "delete"
+        kind = "data" if part.content == 0 else "delete"
         meaning = (
-            f"Its {entry.records:,} rows cannot be read, and whoever scans it fails."
-            if entry.content == 0
+            f"Its {part.records:,} rows cannot be read, and whoever scans it fails."
+            if part.content == 0
             else "Whoever scans what it deletes rows from fails."
         )
         return Finding(
             f"{kind}_file",
             f"a {kind} file {why}{self._told_of(part.since)}",
             meaning,
-            f"{_RESTORE} {'' if entry.content else 'Without one, its rows must be loaded again.'}".strip(),
-            entry.path,
+            f"{_RESTORE} {'' if part.content else 'Without one, its rows must be loaded again.'}".strip(),
+            part.path,
             part.since,
         )
 
     def _told_of(self, since: SnapshotId | None) -> str:
-        summary = _snapshots(self.document).get(since, {}).get("summary", {})
+        summary = self._snapshots.get(since, {}).get("summary", {})
         if "esker.changeset" not in summary:
             return ""
         return f" (changeset {summary['esker.changeset']} of pipeline {summary.get('esker.pipeline')})"
@@ -222,6 +236,11 @@ class LostSnapshot:
     manifests: tuple[ManifestFile, ...] = field(default=(), repr=False)
     """Those that it added."""
 
+    @property
+    def is_append(self) -> bool:
+        """It took no file out, as a compaction does, whose rows stand in other files, too."""
+        return not any(each.removed_files for each in self.manifests)
+
     def as_json(self) -> dict[str, Any]:
         return {"snapshot_id": self.id, "sequence": self.sequence, "added_rows": self.added_rows}
 
@@ -231,7 +250,7 @@ def lost_snapshots(files: TableFiles, folder: str, document: Mapping[str, Any]) 
 
     One whose commit failed may be among them: it looks the same.
     """
-    known = {str(id) for id in _snapshots(document)}
+    known = {str(id) for id in snapshots_of(document)}
     last = int(document.get("last-sequence-number", 0))
     for name in files.names(folder):
         parts = name.split("-")
@@ -248,28 +267,12 @@ def lost_snapshots(files: TableFiles, folder: str, document: Mapping[str, Any]) 
 
 
 def added_files(files: TableFiles, lost: LostSnapshot) -> Iterator[tuple[str, int]]:
-    """Yield the data files that a lost snapshot added and that are still there, with their sizes."""
+    """Yield the data files that a lost snapshot added, with their sizes."""
     for manifest in lost.manifests:
         try:
             entries = read_manifest(files, manifest)
         except ManifestBroken:
             continue
         for entry in entries:
-            if (
-                entry.content == 0
-                and entry.snapshot in (None, lost.id)
-                and files.size(entry.path) == entry.size
-            ):
+            if entry.content == 0 and entry.snapshot in (None, lost.id):
                 yield entry.path, entry.size
-
-
-def _manifests(files: TableFiles, snapshot: Mapping[str, Any]) -> tuple[ManifestFile, ...]:
-    if "manifest-list" in snapshot:
-        return read_manifest_list(files, snapshot["manifest-list"]).manifests
-    # Tables of the first days of format version 1 have no lists.
-    id = snapshot["snapshot-id"]
-    return tuple(ManifestFile(each, None, 0, 0, id, 0) for each in snapshot.get("manifests", ()))
-
-
-def _snapshots(document: Mapping[str, Any]) -> dict[Any, Mapping[str, Any]]:
-    return {each["snapshot-id"]: each for each in document.get("snapshots", ())}

@@ -28,6 +28,7 @@ class ManifestFile:
     added_by: int | None
     """The snapshot that wrote it."""
     added_rows: int
+    removed_files: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ def read_manifest_list(files: TableFiles, location: str) -> ManifestList:
                 spec_id=record["partition_spec_id"],
                 added_by=record.get("added_snapshot_id"),
                 added_rows=record.get("added_rows_count") or 0,
+                removed_files=record.get("deleted_files_count") or 0,
             )
             for record in records
         ),

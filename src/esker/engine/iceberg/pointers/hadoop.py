@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from esker.engine.failures import JvmFailure, causes, first_line
-from esker.engine.iceberg.metadata_names import version_of
+from esker.engine.iceberg.metadata_names import is_numbered, version_of
 from esker.engine.iceberg.pointers.pointer import NextFile, Pointer, PointerMoved, Pointers
 from esker.engine.iceberg.table_files import TableFiles
 from esker.errors import StoreNotWritable
@@ -18,7 +19,8 @@ class HadoopPointers(Pointers):
 
     def read(self, table: str) -> Pointer | None:
         files, folder = self.files, self._folder(table)
-        names = {version: name for name in files.names(folder) if (version := version_of(name)) is not None}
+        # Writers leave scratch files there whose names may tell a version, too.
+        names = {version_of(name) or 0: name for name in files.names(folder) if is_numbered(name)}
         hint = _hint(files, folder)
         version = hint or max(names, default=0)
         if not version:
@@ -32,7 +34,9 @@ class HadoopPointers(Pointers):
         if self.read(table) != pointer:
             raise PointerMoved
         # Not in its place at once: a file that is half written would be the table's metadata.
-        self._rename(following.write(pointer.files), location)
+        scratch = f"{following.folder}/{uuid4()}.tmp"
+        pointer.files.write(scratch, following.content)
+        self._rename(scratch, location)
         pointer.files.write(f"{following.folder}/{_HINT}", str(following.version).encode())
         return location
 

@@ -9,7 +9,15 @@ from esker.engine.iceberg.credentials import store_of
 from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.pointers.pointer import NextFile, NotServed, Pointer, Pointers
 from esker.engine.iceberg.table_files import TableFiles
-from esker.errors import RepairRefused
+from esker.errors import CatalogUnreachable, RepairRefused
+
+_UNREACHABLE = (
+    "RESTException",
+    "NotAuthorizedException",
+    "ForbiddenException",
+    "ServiceUnavailableException",
+)
+"""Nothing follows from these for the table. A server that cannot read the metadata file fails with others."""
 
 
 class RestPointers(Pointers):
@@ -23,6 +31,8 @@ class RestPointers(Pointers):
             cause = causes(error)[0]
             if cause.kind in ("NoSuchTableException", "NoSuchNamespaceException"):
                 return None
+            if cause.kind in _UNREACHABLE:
+                raise CatalogUnreachable(self.catalog, first_line(cause.message) or cause.kind) from error
             raise NotServed(first_line(cause.message) or cause.kind) from error
         metadata = found.operations().current()
         store = store_of(self._jvm, found.io(), metadata.location())

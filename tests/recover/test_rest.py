@@ -1,0 +1,74 @@
+"""What fsck makes of a REST catalog that does not hand a table out."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from esker.errors import CatalogUnreachable
+from tests.folder import Folder
+from tests.recover.damage import checks
+
+pytestmark = pytest.mark.spark
+
+
+class _Server(ThreadingHTTPServer):
+    """A catalog that answers all questions for tables with one status."""
+
+    status = 500
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        if "/tables/" not in self.path:
+            self._answer(200, {"defaults": {}, "overrides": {}, "namespaces": []})
+        else:
+            error = {"message": "no table today", "type": "Whatever", "code": self.server.status}
+            self._answer(self.server.status, {"error": error})
+
+    def _answer(self, status: int, document: object) -> None:
+        content = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Retry-After", "1")  # else Iceberg waits for half a minute
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    server = _Server(("127.0.0.1", 0), _Answer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_server_that_refuses_is_no_damage(server: _Server, tmp_path: Path) -> None:
+    """A lost connection and missing rights say nothing of the table; a server's own failure may."""
+    address = f"http://127.0.0.1:{server.server_port}"
+    catalog = {"type": "rest", "uri": address, "warehouse": "lake"}
+    project = Folder(tmp_path / "project", catalog=catalog).open()
+    assert set(checks(project)) == {"metadata"}
+    for status in (401, 403, 503, None):
+        if status is None:
+            server.shutdown()
+            server.server_close()
+        else:
+            server.status = status
+        with pytest.raises(CatalogUnreachable) as caught:
+            project.fsck()
+        assert caught.value.exit_status == 4
