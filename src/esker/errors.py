@@ -73,8 +73,9 @@ class EskerError(Exception):
 
     def __str__(self) -> str:
         # Many pipelines may read from one server, and their errors would look alike.
+        told = super().__str__()
         is_told = not self.pipeline or f'"{self.pipeline}"' in self.message
-        return self.message if is_told else f'pipeline "{self.pipeline}": {self.message}'
+        return told if is_told else f'pipeline "{self.pipeline}": {told}'
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process borders (Spark workers, test processes): rebuild from state, because

@@ -108,8 +108,8 @@ def test_a_schema_that_does_not_fit_loads_nothing(shop: Shop) -> None:
     assert isinstance(refused, DltSchemaConflict)
     assert refused.reason in str(failed.value)  # dlt shows what to do
     assert refused.remedy in str(failed.value)
-    assert 'column "id" is date in the table and bigint in the source' in refused.reason
-    assert 'column "amount" is decimal(4,2) in the table and double in the source' in refused.reason
+    assert 'column "id" is date in the table and bigint declared' in refused.reason
+    assert 'column "amount" is decimal(4,2) in the table and double declared' in refused.reason
     assert [row.tableName for row in opened.engine.spark.sql("SHOW TABLES IN lake.shop").collect()] == [
         "orders"
     ]

@@ -88,7 +88,9 @@ class DltTables:
         for table in self.all.values():
             try:
                 self._check(table)
-            except (TypeConflict, UnsuitableKey, ReservedName) as error:
+            except TypeConflict as error:
+                conflicts.append(f'table "{table.declared.table}": {error.reason.rstrip(".")}')
+            except (UnsuitableKey, ReservedName) as error:
                 reason = error.reason.rstrip(".")
                 conflicts.append(f"{error.message}: {reason}" if reason else error.message)
         if conflicts:

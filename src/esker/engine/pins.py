@@ -77,6 +77,12 @@ def spark_minor() -> str:
     return minor_of(check_spark())
 
 
+def is_spark(minor: str) -> bool:
+    """Tell whether the installed PySpark is of a minor version. Asks nothing of one that is not supported."""
+    installed = _installed()
+    return installed is not None and minor_of(installed) == minor
+
+
 def minor_of(installed: str) -> str:
     """Return "3.5" for 3.5.4, and for a vendor's 3.5.4-amzn-0."""
     return ".".join(installed.split(".")[:2])

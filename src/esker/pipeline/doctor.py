@@ -47,10 +47,11 @@ def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
     What depends on a failed piece is not tried. Spark gets `patience` seconds for a first small job.
     """
     yield Finding("python", True, platform.python_version())
-    basis = [
-        _checked("pyspark", check_spark),
-        _checked("java", lambda: "Java {0.version} from {0.origin} ({0.home})".format(find_java())),
-    ]
+    basis = [_checked("pyspark", check_spark)]
+    if basis[0].ok:  # which Java is suitable depends on it
+        basis.append(
+            _checked("java", lambda: "Java {0.version} from {0.origin} ({0.home})".format(find_java()))
+        )
     yield from basis
     yield _checked("state", lambda: _state(project))
     if not all(finding.ok for finding in basis):

@@ -13,9 +13,9 @@ from py4j.protocol import Py4JError
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from esker.engine.pins import spark_minor
+from esker.engine.pins import is_spark
 
-if TYPE_CHECKING or spark_minor() != "3.5":
+if TYPE_CHECKING or not is_spark("3.5"):
     from esker.engine.compat.spark4 import (
         column_of,
         frame_of,

@@ -5,9 +5,9 @@ It is another one in the runtime for Spark 4.1 than in those for earlier version
 
 from __future__ import annotations
 
-from esker.engine.pins import spark_minor
+from esker.engine.pins import is_spark
 
-_IS_OWN_TABLE = spark_minor() == "4.1"
+_IS_OWN_TABLE = is_spark("4.1")
 
 _NAME = "SparkRewriteTableCatalog" if _IS_OWN_TABLE else "SparkCachedTableCatalog"
 STAGING_CLASS = f"org.apache.iceberg.spark.{_NAME}"

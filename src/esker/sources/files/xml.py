@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from esker.engine.compat import metadata_column
-from esker.engine.pins import spark_minor
+from esker.engine.pins import is_spark
 from esker.errors import NotInThisSpark
 from esker.project.sources import FilesSource
 from esker.project.types import Column, Plain, columns_as_json, columns_as_text, columns_from_json, quoted
@@ -37,7 +37,7 @@ class XmlFormat:
     """Files that are known to be whole; one that changes is another file."""
 
     def check(self, files: Sequence[FoundFile]) -> None:
-        if spark_minor() == "3.5":
+        if is_spark("3.5"):
             raise NotInThisSpark("does not read XML", "3.5", "4.0")
         # Spark takes everything behind the first mistake as one bad record, and a cut file as a short one.
         row_tag = self.source.row_tag
