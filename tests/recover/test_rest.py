@@ -48,7 +48,7 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[_Server]:
+def server(spark_running: None) -> Iterator[_Server]:
     server = _Server(("127.0.0.1", 0), _Answer)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
