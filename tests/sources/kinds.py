@@ -6,8 +6,10 @@ import json
 import sqlite3
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, closing
+from importlib.metadata import entry_points
 from typing import Any, ClassVar
 
+from esker.project.source_kinds import GROUP
 from tests.folder import Folder
 from tests.servers.seaweedfs import SeaweedFS
 from tests.sources.oai_server import Feed, moment, serving
@@ -24,6 +26,8 @@ class Kind(ABC):
     """It may send columns that it did not send before."""
     has_steps = True
     """Its parts are batches, one after the other; else all of it is one batch in each run."""
+    can_append = True
+    """It sends what is new and nothing else, so that rows need no key."""
     keys: ClassVar[dict[str, Any]] = {}
     """What its pipeline says beside."""
 
@@ -47,6 +51,12 @@ class Kind(ABC):
     @abstractmethod
     def put(self, rows: list[Row]) -> None:
         """Put rows into the source, as a further part of it."""
+
+    def append(self) -> None:
+        """Load by appending: a part that is sent again stands in the table twice then."""
+        declared = {"source": self.folder.document["pipelines"]["sales"]["source"], "table": "shop.sales"}
+        self.folder.document["pipelines"]["sales"] = {**declared, "mode": "append"}
+        self.folder.save()
 
     def prepare(self) -> None:  # noqa: B027
         """Make what must be there although it holds nothing."""
@@ -135,9 +145,12 @@ class OaiPmh(Kind):
 
     def put(self, rows: list[Row]) -> None:
         for row in rows:
-            self.feed.put(row["id"], f"12:{self.parts * 15 + 1:02}", row["content"])
+            self.feed.put(row["id"], self._clock(1), row["content"])
         self.parts += 1
-        self.feed.now = moment(f"{12 + self.parts // 4}:{self.parts % 4 * 15:02}")
+        self.feed.now = moment(self._clock(0))
+
+    def _clock(self, minute: int) -> str:
+        return f"{12 + self.parts // 4}:{self.parts % 4 * 15 + minute:02}"
 
 
 class Python(Kind):
@@ -219,9 +232,23 @@ class Table(Kind):
 
 
 class Query(Table):
+    can_append = False
+
     def source(self) -> dict[str, Any]:
         super().source()
         return {"type": "query", "sql": "SELECT * FROM raw.rows"}
+
+
+class Tides(Kind):
+    """A kind that another package offers, as docs/how-to/write-a-source.md has it."""
+
+    def source(self) -> dict[str, Any]:
+        (self.folder.path / "heights").mkdir()
+        return {"type": "tides", "folder": "heights"}
+
+    def put(self, rows: list[Row]) -> None:
+        self.parts += 1
+        self.folder.write_jsonl(f"heights/2026-01-{self.parts:02}.jsonl", rows)
 
 
 KINDS: dict[str, type[Kind]] = {
@@ -235,3 +262,6 @@ KINDS: dict[str, type[Kind]] = {
     "query": Query,
     "table": Table,
 }
+PLUGGED_IN: dict[str, type[Kind]] = {"tides": Tides}
+"""Kinds of other packages: found when Esker starts, so that a process has them or has them not."""
+KINDS |= {point.name: PLUGGED_IN[point.name] for point in entry_points(group=GROUP)}

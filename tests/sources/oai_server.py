@@ -42,6 +42,8 @@ class Feed:
     now: datetime
     records: list[Record] = field(default_factory=list)
     page: int = 3
+    repeated: int = 0
+    """Records at the end of a page that stand on the next one as well."""
     granularity: str = "YYYY-MM-DDThh:mm:ssZ"
     earliest: datetime = field(default_factory=lambda: moment("00:00"))
     faults: list[tuple[Callable[[Query], bool], Fault]] = field(default_factory=list)
@@ -108,11 +110,15 @@ class Feed:
         token = ""
         if rest:
             token = f"token {len(self.asked)}"
-            self._tokens[token] = (found, first + self.page)
+            self._tokens[token] = (found, first + self.page - self.repeated)
         return (
             f"<ListRecords>{''.join(map(self._record, shown))}"
             f"<resumptionToken>{token}</resumptionToken></ListRecords>"
         )
+
+    def knows(self, query: Query) -> bool:
+        """Tell whether a request has a token that still counts."""
+        return query.get("resumptionToken") in self._tokens
 
     def forget_tokens(self) -> None:
         self._tokens.clear()

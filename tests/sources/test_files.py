@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from esker.engine.pins import is_spark
 from esker.errors import (
     BadRows,
     FileChanged,
@@ -425,7 +426,11 @@ def test_new_fields_become_new_columns_at_every_depth(json_folder: Folder) -> No
 def test_declared_types_are_read_from_json_exactly(json_folder: Folder) -> None:
     """Decimals keep their digits, dates and times are parsed strictly, run after run."""
     json_folder.change(columns={"d": "decimal(20,19)", "day": "date", "at": "timestamp", "n": "int"})
-    line = '{"d": 0.1234567890123456789, "day": "2026-01-02", "at": "2026-01-02T03:04:05Z", "n": 7}\n'
+    quote = '"' if is_spark("3.5") else ""  # its reader would round the number, which is refused
+    line = (
+        f'{{"d": {quote}0.1234567890123456789{quote}, "day": "2026-01-02", '
+        '"at": "2026-01-02T03:04:05Z", "n": 7}\n'
+    )
     for name in ("a", "b"):
         json_folder.write(f"landing/{name}.jsonl", line)
         json_folder.run()
@@ -435,7 +440,7 @@ def test_declared_types_are_read_from_json_exactly(json_folder: Folder) -> None:
     with pytest.raises(BadRows, match="1 of 1") as caught:
         json_folder.run()
     assert '"1700000000" is no timestamp' in caught.value.reason
-    json_folder.write("landing/c.jsonl", '{"d": 0.12345678901234567891}\n')
+    json_folder.write("landing/c.jsonl", f'{{"d": {quote}0.12345678901234567891{quote}}}\n')
     with pytest.raises(BadRows) as caught:
         json_folder.run()
     assert '"0.12345678901234567891" is no decimal(20,19)' in caught.value.reason

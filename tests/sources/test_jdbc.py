@@ -16,6 +16,7 @@ from esker.pipeline.plan import open_reader
 from esker.sources.jdbc.database import Relation
 from tests.folder import Folder
 from tests.servers.postgres import Database
+from tests.sources.restless import most_at_once, writing
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
 
@@ -144,6 +145,46 @@ def test_all_chunks_see_one_state(shop: Shop) -> None:
     assert (first.rows.read, ids(folder)) == (40, list(range(1, 41)))
     assert folder.run().rows.read == 50
     assert live(folder) == [*range(1, 5), *range(6, 35), *range(36, 41), *range(50, 61), 1005]
+
+
+def test_chunks_are_read_at_once(shop: Shop) -> None:
+    """Each by a connection of its own. Some rows take a while, so that others can be seen beside them."""
+    shop.fill(1, 50)
+    query = "SELECT * FROM orders WHERE id % 25 <> 10 OR pg_sleep(0.5) IS NOT NULL"
+    asleep = b"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    for connections, most in ((2, 2), (1, 1)):
+        chunks = {"chunks": {"column": "id", "size": 25}, "connections": connections}
+        folder = shop.project("append", f"{connections}", table=None, query=query, **chunks)
+        with shop.database.connect() as connection:
+
+            def sleeping(connection: Any = connection) -> int:
+                return int(connection.execute(asleep).fetchone()[0])
+
+            with most_at_once(sleeping) as seen:
+                assert folder.run().batches == 2 // connections
+        assert seen() == most
+        assert ids(folder) == list(range(1, 51))
+
+
+def test_rows_that_move_all_the_while(shop: Shop) -> None:
+    """Somebody moves a row from one end of the table to the other, again and again: it is there once."""
+    shop.fill(1, 2_000)
+    folder = shop.project("sync", chunks={"size": 100}, connections=4)
+    with shop.database.connect() as connection:
+
+        def move(time: int) -> None:
+            was, becomes = (1, 5_000) if time % 2 else (5_000, 1)
+            connection.execute(f"UPDATE orders SET id = {becomes} WHERE id = {was}".encode())
+
+        with writing(move) as writer:
+            for _ in range(2):
+                assert folder.run().rows.read == 2_000
+    assert writer.times > 10
+    assert not writer.failures
+    folder.run()
+    with shop.database.connect() as connection:
+        found = connection.execute(b"SELECT id FROM orders ORDER BY id").fetchall()
+    assert live(folder) == [row[0] for row in found]
 
 
 def test_reading_locks_nothing(shop: Shop) -> None:

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-from esker.errors import SourceRefused
+from esker.errors import SourceRefused, SourceUnavailable
+from esker.events import Step
 from tests.folder import Folder
+from tests.servers.cutting import running_cutting
 from tests.servers.mariadb import MariaDb, running_mariadb
+from tests.sources.restless import most_at_once, writing
+from tests.sources.test_jdbc import at
 
 pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.xdist_group("mariadb")]
 
@@ -70,6 +74,92 @@ def test_chunks(make_folder: MakeFolder, orders: MariaDb) -> None:
     assert sorted(int(row[0]) for row in folder.rows("shop.sales", "id")) == list(range(1, 31))
 
 
+def test_chunks_are_read_at_once(make_folder: MakeFolder, orders: MariaDb) -> None:
+    """Each by a connection of its own, where a batch need not be of one moment; else all is one query."""
+    query = "SELECT * FROM orders WHERE id % 15 <> 10 OR sleep(0.5) = 0"
+    asleep = "SELECT count(*) FROM information_schema.processlist WHERE state = 'User sleep'"
+    keys: dict[str, Any] = {"table": None, "query": query, "chunks": {"column": "id", "size": 15}}
+    for mode, most in (("append", 2), ("replace", 1)):
+        folder = project(make_folder, orders, mode, connections=2, **keys)
+        folder.change(table=f"shop.{mode}")
+        with most_at_once(lambda: int(orders.sql(asleep))) as seen:
+            assert folder.run().rows.inserted == 30
+        assert seen() == most
+
+
+def test_reading_locks_nothing(make_folder: MakeFolder, orders: MariaDb) -> None:
+    """While a chunk is being read, every row of the table can be changed, and others come and go."""
+    query = "SELECT * FROM orders WHERE id % 15 <> 10 OR sleep(1) = 0"
+    keys: dict[str, Any] = {"table": None, "query": query, "chunks": {"column": "id", "size": 15}}
+    folder = project(make_folder, orders, "append", connections=1, **keys)
+    is_open = "SELECT count(*) > 0 FROM information_schema.processlist WHERE state = 'User sleep'"
+    # In one transaction: a row that is never committed is in no chunk.
+    passing = "BEGIN; INSERT INTO orders (id) VALUES (99); DELETE FROM orders WHERE id = 99; COMMIT"
+    meanwhile = []
+
+    def write(number: int) -> None:
+        patience = "SET innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
+        told = orders.sql(f"{patience}; {is_open}; UPDATE orders SET price = {number}; {passing}; {is_open}")
+        meanwhile.append(told.split())
+
+    with writing(write) as writer:
+        assert folder.run().rows.inserted == 30
+    assert not writer.failures
+    assert ["1", "1"] in meanwhile, "a read that was open before the writing, and after it"
+
+
+def test_rows_that_move_all_the_while(make_folder: MakeFolder, orders: MariaDb) -> None:
+    """A sync is one query: a row that somebody moves from one end of the table to the other is there once."""
+    orders.sql("INSERT INTO orders SELECT seq, 'x', now(), now(), 1, 1 FROM seq_31_to_2000")
+    folder = project(make_folder, orders, "sync", chunks={"size": 100})
+    moves = "UPDATE orders SET id = 5000 WHERE id = 1; UPDATE orders SET id = 1 WHERE id = 5000;" * 20
+    with writing(lambda _: orders.sql(moves)) as writer:
+        for _ in range(2):
+            assert folder.run().rows.read == 2_000
+    assert writer.times > 1
+    assert not writer.failures
+    folder.run()
+    live = [row[0] for row in folder.rows("shop.sales", "id", "deleted") if not row[1]]
+    assert sorted(map(int, live)) == list(range(1, 2_001))
+
+
+def test_rows_that_change_between_chunks(make_folder: MakeFolder, orders: MariaDb) -> None:
+    """What appears, changes, moves or vanishes while a table is read: the next run has it right."""
+    folder = project(make_folder, orders, "upsert", chunks={"size": 5}, connections=1)
+
+    def change() -> None:
+        orders.sql(
+            "UPDATE orders SET price = 99 WHERE id IN (1, 30); DELETE FROM orders WHERE id = 28; "
+            "UPDATE orders SET id = 1002 WHERE id = 29; INSERT INTO orders (id, price) VALUES (0, 1), (50, 1)"
+        )
+
+    first = folder.run(listen=at(Step.READ, change, nth=3))
+    assert first.batches == 6
+    folder.run()
+    rows = [(int(row[0]), str(row[1])) for row in folder.rows("shop.sales", "id", "price")]
+    assert len(dict(rows)) == len(rows)
+    expected = {id: f"{id / 4:.2f}" for id in range(1, 28)} | {0: "1.00", 1: "99.00", 30: "99.00", 50: "1.00"}
+    assert dict(rows) == expected | {1002: "7.25"}
+
+
+def test_a_server_that_goes_away(make_folder: MakeFolder, orders: MariaDb) -> None:
+    """In the middle of a run: what was in stays, nothing of the others is in, the next run goes on."""
+    with running_cutting("127.0.0.1", orders.port) as line:
+        url = f"jdbc:mariadb://127.0.0.1:{line.port}/shop"
+        folder = project(make_folder, orders, "append", chunks={"size": 10}, connections=1, url=url)
+
+        def cut() -> None:
+            line.is_down = True
+
+        with pytest.raises(SourceUnavailable) as caught:
+            folder.run(listen=at(Step.READ, cut, nth=2))
+        assert caught.value.exit_status == 4
+        assert sorted(int(row[0]) for row in folder.rows("shop.sales", "id")) == list(range(1, 11))
+        line.is_down = False
+        folder.run()
+    assert sorted(int(row[0]) for row in folder.rows("shop.sales", "id")) == list(range(1, 31))
+
+
 @pytest.mark.parametrize("cursor", ["id", "at", "seen", "na`me"])
 def test_cursors(make_folder: MakeFolder, orders: MariaDb, cursor: str) -> None:
     folder = project(make_folder, orders, "append", cursor=cursor)
@@ -110,6 +200,33 @@ def test_windows(make_folder: MakeFolder, orders: MariaDb, cursor: str) -> None:
         assert folder.run().rows.inserted == 70
     finally:
         orders.sql("SET GLOBAL time_zone = '+00:00'")
+
+
+def test_clocks(make_folder: MakeFolder, orders: MariaDb) -> None:
+    """A database whose clock is behind is read later. One that jumps ahead does not make Esker take for read
+    what is still to come, and one that jumps back repeats and forgets nothing."""
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
+    values = (f"({id}, '{hour - timedelta(minutes=90 - id * 30):%F %T}')" for id in (0, 2))
+    orders.sql(f"DELETE FROM orders; INSERT INTO orders (id, at) VALUES {', '.join(values)}")
+    window = {"every": "1h", "start": (hour - timedelta(hours=2)).isoformat()}
+    folder = project(make_folder, orders, "append", cursor="at", window=window)
+
+    def run_at(moment: datetime) -> tuple[int, datetime]:
+        # What the server sets for everybody who connects and is not its administrator.
+        orders.sql(f"SET GLOBAL init_connect = 'SET timestamp = {int(moment.timestamp())}'")
+        rows = folder.run().rows.read
+        return rows, max(line.until for line in folder.open().windows("sales") if line.status == "covered")
+
+    try:
+        assert run_at(hour - timedelta(minutes=50)) == (1, hour - timedelta(hours=1))
+        rows, until = run_at(hour + timedelta(days=1))
+        assert rows == 1
+        assert hour <= until <= datetime.now(UTC)
+        assert run_at(hour - timedelta(days=1)) == (0, until)
+    finally:
+        orders.sql("SET GLOBAL init_connect = ''")
+    assert folder.run().rows.read == 0
+    assert [int(row[0]) for row in folder.rows("shop.sales", "id")] == [0, 2]
 
 
 def test_windows_of_days(make_folder: MakeFolder, orders: MariaDb) -> None:

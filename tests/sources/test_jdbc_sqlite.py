@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from esker.errors import BadRows, CursorUnsuitable, SourceRefused
+from esker.errors import BadRows, CursorUnsuitable, SourceRefused, SourceUnavailable
 from esker.events import Event, Reached, Step
 from tests.folder import Folder
+from tests.sources.restless import writing
 
 pytestmark = pytest.mark.spark
 
@@ -89,6 +91,49 @@ def test_a_sync_and_a_missing_file(make_folder: MakeFolder) -> None:
     counts = folder.run(listen=move).rows
     assert (counts.missing, counts.updated, counts.unchanged) == (1, 1, 28)
     assert folder.run().rows.missing == 1
+
+
+def test_writers_do_not_wait(make_folder: MakeFolder) -> None:
+    """In a database with a write-ahead log. A row that moves all the while is there once in each sync."""
+    numbers = ", ".join(f"({number}, '{'x' * 1_000}')" for number in range(3_000))
+    folder = shop(
+        make_folder,
+        "PRAGMA journal_mode = WAL",
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, a TEXT)",
+        f"INSERT INTO orders VALUES {numbers}",
+        mode="sync",
+    )
+
+    def move(time: int) -> None:
+        with closing(sqlite3.connect(folder.path / "shop.db", timeout=0)) as connection, connection:
+            was, becomes = (0, 9_999) if time % 2 else (9_999, 0)
+            connection.execute(f"UPDATE orders SET id = {becomes} WHERE id = {was}")
+
+    with writing(move) as writer:
+        for _ in range(2):
+            assert folder.run().rows.read == 3_000
+    assert not writer.failures
+    assert writer.times > 10
+    folder.run()
+    with closing(sqlite3.connect(folder.path / "shop.db")) as connection:
+        found = [row[0] for row in connection.execute("SELECT id FROM orders ORDER BY id")]
+    assert sorted(r[0] for r in folder.rows("shop.sales", "id", "deleted") if not r[1]) == found
+
+
+def test_a_database_that_somebody_else_has_locked(make_folder: MakeFolder) -> None:
+    """A run waits for whoever writes, a while; then it fails, and the next one goes on."""
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY)",
+        "INSERT INTO orders VALUES (1), (2)",
+        source={"timeout": "1s"},
+    )
+    with closing(sqlite3.connect(folder.path / "shop.db")) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(SourceUnavailable) as caught:
+            folder.run()
+    assert "database is locked" in caught.value.reason
+    assert folder.run().rows.inserted == 2
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import stamina
@@ -26,7 +28,7 @@ from esker.sources import oai_pmh
 from esker.sources.restart import Restart
 from esker.sources.windows import Window
 from tests.folder import Folder
-from tests.sources.oai_server import Fault, Feed, Query, moment, send, serving
+from tests.sources.oai_server import Fault, Feed, Query, Record, moment, send, serving
 from tests.sources.rest_server import silence
 
 pytestmark = pytest.mark.spark
@@ -213,6 +215,34 @@ def test_a_token_that_expires(make_folder: MakeFolder, feed: Feed) -> None:
     assert contents(folder) == expected
 
 
+def test_a_page_that_is_lost_with_its_token(make_folder: MakeFolder, feed: Feed) -> None:
+    """The token counted, and the connection broke in the middle of its page: it cannot be asked for again."""
+    expected = fill(feed)
+
+    def spend_and_reset(handler: BaseHTTPRequestHandler) -> None:
+        query = {key: values[0] for key, values in parse_qs(urlsplit(handler.path).query).items()}
+        assert "<record>" in feed.answer(query)
+        reset(handler)
+
+    feed.faults = [(feed.knows, spend_and_reset), (feed.knows, spend_and_reset)]
+    folder = harvest(make_folder, feed, {"every": "1h"})
+    counts = folder.run().rows
+    assert feed.faults == []
+    assert len(feed.windows()) == 3  # from the beginning, each time
+    assert (counts.inserted, counts.duplicates) == (10, 0)
+    assert contents(folder) == expected
+
+
+def test_records_on_two_pages(make_folder: MakeFolder, feed: Feed) -> None:
+    """A feed that moves on while it is paged shows the last record of a page on the next one again."""
+    expected = fill(feed)
+    feed.repeated = 1
+    folder = harvest(make_folder, feed, {"every": "1h"})
+    counts = folder.run().rows
+    assert (counts.read, counts.inserted, counts.duplicates) == (14, 10, 4)
+    assert contents(folder) == expected
+
+
 def cut_off(records: str) -> Callable[[BaseHTTPRequestHandler], None]:
     head = '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">'
     return lambda handler: send(handler, 200, f"{head}{records}</OAI-PMH>".encode())
@@ -351,6 +381,31 @@ def test_a_feed_that_is_down(make_folder: MakeFolder, feed: Feed) -> None:
     assert len(feed.windows()) == 52
     assert result.pieces >= 10
     assert result.batches == 2  # all records lie in the last two steps
+
+
+def test_an_outage_of_a_day(make_folder: MakeFolder, feed: Feed) -> None:
+    """Runs go on failing for 24 hours; one that works then catches up, in bounded steps."""
+    expected = fill(feed)
+    folder = harvest(make_folder, feed, {"max_windows": 10})
+    assert folder.run().rows.inserted == 10
+    began = feed.now
+    for hour in range(1, 25):
+        feed.now = began + timedelta(hours=hour)
+        changed = feed.now - timedelta(minutes=20)
+        feed.records.append(Record(f"in hour {hour}", changed, f"text of {hour}"))
+        # The whole server, or only its lists.
+        feed.always = [(is_page if hour % 2 else (lambda query: True), status(503))]
+        with pytest.raises((SourceUnavailable, PartsMissing)):
+            folder.run()
+    assert contents(folder) == expected
+    feed.always, feed.asked = [], []
+    result = folder.run()
+    assert len(feed.windows()) == len(set(feed.windows())) == 96
+    assert (result.rows.read, result.rows.inserted, result.batches) == (24, 24, 10)
+    assert contents(folder) == expected | {f"in hour {hour}": f"text of {hour}" for hour in range(1, 25)}
+    assert {line.status for line in folder.open().windows("sales")} <= {"covered", "missing"}
+    assert next(line.until for line in folder.open().windows("sales")) == feed.now
+    assert folder.run().rows.read == 0
 
 
 def test_windows_as_they_are_printed(

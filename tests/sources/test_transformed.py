@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from esker.engine.pins import is_spark
 from esker.errors import TransformRefused
 from tests.folder import Folder
 
@@ -86,7 +87,8 @@ def test_what_a_batch_may_lack(make_folder: MakeFolder) -> None:
     folder.run()
     folder.write("landing/b.jsonl", '{"id": 2, "data": {"b": [1, "ä"]}, "parts": [{"x": 1}, 2], "n": 4}\n')
     folder.run()
-    assert folder.rows("shop.sales", "id", "data") == [(1, None), (2, '{"b": [1, "ä"]}')]
+    data = '{"b":[1,"ä"]}' if is_spark("3.5") else '{"b": [1, "ä"]}'  # there without blanks
+    assert folder.rows("shop.sales", "id", "data") == [(1, None), (2, data)]
     assert folder.rows("shop.sales", "parts", "n") == [(2, 8), (None, None)]
 
 

@@ -55,20 +55,22 @@ class Address:
             properties["user"] = source.user
         if source.password is not None:
             properties["password"] = source.password.get_secret_value()
-        seconds = str(math.ceil(source.timeout.total_seconds()))
+        seconds = math.ceil(source.timeout.total_seconds())
+        # To get in is an answer, too: who has little patience does not wait longer for that.
+        entering = min(_CONNECT_SECONDS, seconds)
         if source.kind == "postgresql":
             properties |= {
                 "ApplicationName": "esker",
-                "connectTimeout": str(_CONNECT_SECONDS),
-                "loginTimeout": str(_CONNECT_SECONDS),
-                "socketTimeout": seconds,
+                "connectTimeout": str(entering),
+                "loginTimeout": str(entering),
+                "socketTimeout": str(seconds),
                 "tcpKeepAlive": "true",
             }
             return cls(source.kind, source.url, source.reads, properties)
         if source.kind == "mariadb":
             milliseconds = str(math.ceil(source.timeout.total_seconds() * 1000))
             properties |= {
-                "connectTimeout": str(1000 * _CONNECT_SECONDS),
+                "connectTimeout": str(1000 * entering),
                 "socketTimeout": milliseconds,
                 "connectionTimeZone": "UTC",
                 "forceConnectionTimeZoneToSession": "true",
@@ -83,7 +85,7 @@ class Address:
                 properties,
             )
         # Without this, a file that is not there would be made.
-        properties |= {"open_mode": _READ_ONLY, "busy_timeout": str(1000 * _CONNECT_SECONDS)}
+        properties |= {"open_mode": _READ_ONLY, "busy_timeout": str(1000 * entering)}
         return cls(source.kind, f"jdbc:sqlite:{path}", source.reads, properties)
 
 
@@ -263,9 +265,10 @@ def _entering(snapshot: str) -> str:
 
 def _failure(error: Py4JJavaError, address: Address, tries: int = 1) -> EskerError:
     java: Any = error.java_exception
-    told = redact(first_line(str(java.getMessage() or "")) or str(java.getClass().getSimpleName()))
+    message = str(java.getMessage() or "")
+    told = redact(first_line(message) or str(java.getClass().getSimpleName()))
     state = str(java.getSQLState() or "") if hasattr(java, "getSQLState") else ""
-    is_busy = "SQLITE_BUSY" in told
+    is_busy = "SQLITE_BUSY" in message  # the part in brackets, which is not told
     if state.startswith(_PASSING) or is_busy:
         return SourceUnavailable(address.shown, told, tries)
     return SourceRefused(address.shown, told)

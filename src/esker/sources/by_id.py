@@ -33,7 +33,7 @@ class KnowsIds(Protocol):
         """Return where its records are kept on their way."""
 
     def record(self, id: str) -> pa.Table:
-        """Return one record. Raises SourceRefused for one that is not there."""
+        """Return one record. Raises SourceRefused for one that is not there (`is_gone`)."""
 
     def close(self) -> None:
         """Give back connections."""

@@ -156,8 +156,11 @@ class Feed(TimedSource):
         }
         page = self._client.get(self._source.url, asked, _page)
         if page.rows is None:
-            told = f'It has no record "{id}": {page.error}: {page.told}'.rstrip(": ")
-            raise SourceRefused(self._source.url, told, "Take the id out of the list.")
+            why = f"{page.error}: {page.told}".rstrip(": ")
+            if page.error != "idDoesNotExist":
+                raise SourceRefused(self._source.url, f'Asked for record "{id}": {why}')
+            told = f'It has no record "{id}": {why}'
+            raise SourceRefused(self._source.url, told, "Take the id out of the list.", is_gone=True)
         return page.rows
 
     def close(self) -> None:

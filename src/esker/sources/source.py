@@ -7,19 +7,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-
-from esker.engine.iceberg.table import TableId
-from esker.engine.session import Engine
 from esker.errors import EskerError
-from esker.ledger.entry import Position
-from esker.ledger.state import State
-from esker.project.pipelines import Pipeline
-from esker.project.types import Column
 from esker.sources.span import Span
+
+if TYPE_CHECKING:
+    # Packages that offer a kind of source import this file whenever a project is read: no Spark is loaded
+    # for that, and nothing of the project's models, which wait for these kinds.
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from esker.engine.iceberg.table import TableId
+    from esker.engine.session import Engine
+    from esker.ledger.entry import Position
+    from esker.ledger.state import State
+    from esker.project.pipelines import Pipeline
+    from esker.project.types import Column
 
 MALFORMED = "_esker_malformed"
 """Column of a read frame: why a record could not be parsed, in words with the record, else null."""

@@ -17,6 +17,9 @@ class Span:
     ids: tuple[str, ...] = ()
     replaces_equal: bool = False
     """Rows that are as new as the stored ones take their place: they have been made in another way."""
+    reaches_now: bool = False
+    """Also what is too new for a run, which waits until a window and its lag are over: for whoever only looks
+    what is there."""
 
     @property
     def is_full(self) -> bool:

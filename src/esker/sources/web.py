@@ -6,10 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from datetime import datetime, timedelta
+from typing import TypeVar
 
+from esker.engine.web import LONGEST_WAIT, PASSING, date_of, retry_after
 from esker.errors import MissingPackage, PagesAstray, SourceRefused, SourceUnavailable
 from esker.project.secrets import redact
 
@@ -21,13 +21,8 @@ except ImportError:
 
 # Failures are told where they end a window or a run; without this, each retry would be printed.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
-# They write down every address, also those with a key among their parameters.
-for _name in ("httpx2", "httpcore2", "httpcore"):
-    logging.getLogger(_name).setLevel(logging.WARNING)
 
 _Parsed = TypeVar("_Parsed")
-PASSING = {408, 425, 429, 500, 502, 503, 504}
-"""Statuses that may be others a moment later."""
 _CREDENTIALS = (
     "See whether the source's credentials (auth:, or user: and password:) are those that the server wants, "
     "and whether they have run out."
@@ -38,9 +33,6 @@ _REMEDIES = {
     404: "See whether url: and path: are right. If that is how the server says that there is nothing: "
     "empty_status: 404",
 }
-_LONGEST_WAIT = timedelta(minutes=5)
-"""Beyond this, a server that asks to be left alone is left alone until the next run."""
-_NEVER = 1e9
 _SHOWN = 200
 
 
@@ -139,11 +131,11 @@ class Client:
         # Parameters that an address holds itself stay.
         answer = self._http.get(httpx2.URL(url).copy_merge_params(dict(query)) if query else url)
         if answer.status_code in PASSING:
-            wanted = _retry_after(answer)
-            if wanted is not None and wanted <= _LONGEST_WAIT:
+            wanted = retry_after(answer.headers)
+            if wanted is not None and wanted <= LONGEST_WAIT:
                 self._pace.rest(wanted)
         answer.raise_for_status()
-        if (moment := _date(answer)) is not None:
+        if (moment := date_of(answer.headers)) is not None:
             self._told = moment, time.monotonic()
         return answer
 
@@ -199,36 +191,7 @@ def _wait(error: Exception) -> bool | timedelta:
         return True
     if not isinstance(error, httpx2.HTTPStatusError) or error.response.status_code not in PASSING:
         return False
-    wanted = _retry_after(error.response)
+    wanted = retry_after(error.response.headers)
     if wanted is None:
         return True
-    return wanted if wanted <= _LONGEST_WAIT else False
-
-
-def _date(answer: httpx2.Response) -> datetime | None:
-    """Return when an answer was made; one that a cache has kept is as old as that says."""
-    try:
-        made: Any = parsedate_to_datetime(answer.headers["Date"])
-        age = timedelta(seconds=int(answer.headers.get("Age", 0)))
-    except (KeyError, ValueError, OverflowError):
-        return None
-    return made + age if made.tzinfo else None
-
-
-def _retry_after(answer: httpx2.Response) -> timedelta | None:
-    """Read seconds, or a date."""
-    text = answer.headers.get("Retry-After")
-    now = _date(answer) or datetime.now(UTC)
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            moment: Any = parsedate_to_datetime(text)
-        except ValueError:
-            return None
-        seconds = (moment - now).total_seconds() if moment.tzinfo else 0.0
-    if not seconds < _NEVER:  # also what is no number
-        return timedelta(seconds=_NEVER)
-    return timedelta(seconds=max(0.0, seconds))
+    return wanted if wanted <= LONGEST_WAIT else False

@@ -292,6 +292,10 @@ class WindowedReader(Reader):
                     yield window
 
     def _latest(self) -> int:
+        """Return where the newest window ends that may be read."""
+        if self._reaches_now:
+            granule = self._source.granule
+            return (int(self._clock().timestamp()) // granule + 1) * granule
         return newest_end(self._settings, self._clock())
 
     def _left_out(self) -> Coverage:
@@ -328,8 +332,13 @@ class WindowedReader(Reader):
     def _clock(self) -> datetime:
         """Return the earlier of two clocks: whichever is fast would mark as read what is still to come."""
         if self._now is None:
-            self._now = min(self._source.now(), datetime.now(UTC))
+            now = self._source.now()
+            self._now = now if self._reaches_now else min(now, datetime.now(UTC))
         return self._now
+
+    @property
+    def _reaches_now(self) -> bool:
+        return self._span is not None and self._span.reaches_now
 
     def _learn_clock(self, asked: float) -> None:
         """Take the source's clock as it was when the source was asked, unless this machine's is behind."""
@@ -349,7 +358,7 @@ class WindowedReader(Reader):
             self._failed[window] = f"{error.message}: {error.reason}"
             return [], WindowFailed(str(window), self._failed[window])
         self._has_read = True
-        if self._source.learns_clock:
+        if self._source.learns_clock and not self._reaches_now:
             self._learn_clock(asked)
             if window.end > self._latest():
                 # What is read of it counts for nothing: more may come.

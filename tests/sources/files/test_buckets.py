@@ -6,7 +6,7 @@ import bz2
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from esker.engine import file_systems
 from esker.errors import (
     FileChanged,
     FileChangedWhileReading,
@@ -27,7 +28,8 @@ from esker.pipeline.doctor import sources_in_stores
 from esker.sources.files import bucket as bucket_module
 from esker.sources.files import reader
 from tests.folder import Folder
-from tests.servers.seaweedfs import KEY, SeaweedFS
+from tests.servers.proxy import CLOSED, CUT, SILENT, Proxy, running_proxy
+from tests.servers.seaweedfs import BUCKET, KEY, SeaweedFS
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
 
@@ -210,3 +212,42 @@ def test_store_that_is_not_there(shop: Shop, monkeypatch: pytest.MonkeyPatch) ->
     assert not found.ok
     assert shop.address in caught.value.message
     assert "another-secret" not in f"{caught.value.message}{caught.value.reason}{caught.value.remedy}"
+
+
+LIST, READ = f"/{BUCKET}", "in/a.csv"
+
+
+@pytest.fixture
+def between(seaweedfs: SeaweedFS, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A line to the store that can be broken, before a project that reads two files."""
+    monkeypatch.setattr(file_systems, "_ANSWER_SECONDS", 1)
+    shop.declare("in/*.csv")
+    shop.put("in/a.csv", "id,name\n" + "".join(f"{number},{'x' * 100}\n" for number in range(500)))
+    shop.put("in/b.csv", "id,name\n1000,last\n")
+    with running_proxy(seaweedfs.endpoint) as proxy:
+        shop.folder.document["connections"] = {"landing": seaweedfs.store(proxy.address)}
+        shop.folder.save()
+        yield proxy
+
+
+@pytest.mark.parametrize("fault", ["500", "429", CLOSED, CUT, SILENT])
+def test_faults_that_pass(shop: Shop, between: Proxy, fault: str) -> None:
+    """Met by a list and twice by a file: the store is asked again, and every row is there once."""
+    between.lose_answer("GET", LIST, fault)
+    between.lose_answer("GET", READ, fault, times=2)
+    assert shop.folder.run().rows.inserted == 501
+    assert not between.is_waiting
+    assert sorted(row[0] for row in shop.folder.rows("shop.sales", "id")) == [*range(500), 1000]
+
+
+@pytest.mark.parametrize("fault", ["500", CUT])
+def test_faults_that_stay(shop: Shop, between: Proxy, fault: str) -> None:
+    """A bounded number of tries, nothing half loaded, and the next run has all."""
+    between.lose_answer("GET", READ, fault, times=100)
+    with pytest.raises(SourceUnavailable) as caught:
+        shop.folder.run()
+    assert shop.address in caught.value.message
+    assert caught.value.exit_status == 4
+    assert sum(str(each).endswith(READ) for each in between.traffic.exchanges) <= 20
+    between.mend()
+    assert shop.folder.run().rows.inserted == 501

@@ -74,6 +74,34 @@ def test_numbers_are_widened_within_a_batch(folder: Folder) -> None:
     ]
 
 
+def test_fields_are_found_by_name_within_a_batch(folder: Folder) -> None:
+    """Files have the same fields in another order, in structs, lists and maps, and some only in one file."""
+
+    def people(*fields: str) -> dict[str, Any]:
+        of_all = {"name": pa.string(), "city": pa.string(), "age": pa.int32(), "NAME": pa.string()}
+        one = {field: 7 if field == "age" else field.lower() for field in fields}
+        kind = pa.struct([(field, of_all[field]) for field in fields])
+        keyed = pa.map_(pa.string(), kind)
+        return {
+            "struct": pa.array([one, None], kind),
+            "list": pa.array([[one, None], None], pa.list_(kind)),
+            "map": pa.array([[("k", one), ("n", None)], None], keyed),
+            "deep": pa.array([[[("k", [one])]], [None]], pa.list_(pa.map_(pa.string(), pa.list_(kind)))),
+            "keys": pa.array([[(one, 1)], None], pa.map_(kind, pa.int32())),
+        }
+
+    write(folder, "a", people("name", "city"))
+    write(folder, "b", people("city", "name"))
+    write(folder, "c", people("age", "city", "NAME"))
+    folder.run()
+    found = folder.open().table("shop.sales").where("struct IS NOT NULL").orderBy("struct.age").collect()
+    for row, age in zip(found, (None, None, 7), strict=True):
+        one = ("name", "city", age)
+        assert tuple(row) == (one, [one, None], {"k": one, "n": None}, [{"k": [one]}], {one: 1})
+    empty = folder.open().table("shop.sales").where("struct IS NULL").collect()
+    assert [tuple(row) for row in empty] == [(None, None, None, [None], None)] * 3
+
+
 def test_types_without_a_common_one_are_refused(folder: Folder) -> None:
     """The message names file, column and both types."""
     write(folder, "a", {"s": pa.array([{"x": 1}])})

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from esker.errors import SourceMalformed, TypeConflict
+from esker.engine.pins import is_spark
+from esker.errors import NotInThisSpark, SourceMalformed, TypeConflict
 from esker.ledger.loaded_files import FileVersion
 from esker.sources.files.found import FoundFile
 from esker.sources.files.xml_check import check_document
@@ -32,6 +33,15 @@ def folder(make_folder: Callable[..., Folder]) -> Folder:
     )
 
 
+def is_refused_by_spark(folder: Folder) -> bool:
+    """Spark 3.5 has no reader for XML: it is told, and nothing is loaded. Then there is no more to see."""
+    if not is_spark("3.5"):
+        return False
+    with pytest.raises(NotInThisSpark):
+        folder.run()
+    return True
+
+
 def put(folder: Folder, name: str, text: str) -> None:
     path = folder.path / "landing" / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode("latin-1"))
@@ -41,6 +51,8 @@ def put(folder: Folder, name: str, text: str) -> None:
 def test_elements_are_rows(folder: Folder) -> None:
     """Attributes, lists, structs, encodings; later files with one element of a list, and with new ones."""
     put(folder, "a.xml", BOOKS)
+    if is_refused_by_spark(folder):
+        return
     folder.change(columns={"price": "decimal(9,2)"})
     peeked = folder.open().peek("sales")
     assert peeked.columns == ("_id", "author", "code", "price", "tag", "title")
@@ -72,6 +84,8 @@ def test_elements_are_rows(folder: Folder) -> None:
 @pytest.mark.spark
 def test_bad_value_is_one_bad_row(folder: Folder) -> None:
     put(folder, "a.xml", '<x><book id="1"><price>2</price></book><book id="2"><price>dear</price></book></x>')
+    if is_refused_by_spark(folder):
+        return
     folder.change(columns={"price": "decimal(9,2)"}, bad_rows="quarantine")
     result = folder.run()
     assert (result.rows.inserted, result.rows.quarantined) == (1, 1)

@@ -101,7 +101,7 @@ class Bucket(Place):
         except OSError as error:
             if error.errno in FULL:
                 raise
-            raise SourceUnavailable(self._address(str(path)), redact(str(error)), 1) from error
+            raise SourceUnavailable(self._address(str(path)), redact(str(error)), None) from error
 
 
 def _marks(stream: Any) -> tuple[int, Any]:

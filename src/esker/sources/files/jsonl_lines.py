@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
 
-from esker.engine.compat import is_strict_json, is_valid_utf8
+from esker.engine.compat import is_rounded_json, is_strict_json, is_valid_utf8
 from esker.sources.files.lines import Flaw
 
-_NOT_UTF8, _MORE, _TWICE, _LAX, _SURROGATE = "not UTF-8", "more", "twice", "lax", "half"
+_NOT_UTF8, _MORE, _TWICE, _LAX, _SURROGATE, _ROUNDED = "not UTF-8", "more", "twice", "lax", "half", "rounded"
 
 FLAWS = {
     _NOT_UTF8: Flaw("it is not UTF-8", "Convert the file to UTF-8: JSON has no other encoding."),
@@ -27,6 +27,10 @@ FLAWS = {
     _SURROGATE: Flaw(
         "half a surrogate pair (\\ud800 to \\udfff) is no character",
         "Write the whole pair, or the character itself.",
+    ),
+    _ROUNDED: Flaw(
+        "a number has more digits than Spark 3.5 reads",
+        "Write it in quotes, or load it with Spark 4: neither loses a digit.",
     ),
 }
 
@@ -69,4 +73,5 @@ def flaw_of(line: Expression, options: Mapping[str, str]) -> Expression:
         F.when(~is_valid_utf8(line), _NOT_UTF8),
         F.when((F.trim(line) != "") & ~is_strict_json(line), suspicious),
         F.when(line.contains("\\u") & line.rlike(_HALF), _SURROGATE),
+        F.when(is_rounded_json(line), _ROUNDED),
     )

@@ -6,18 +6,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from esker.engine.compat import metadata_column
+from esker.engine.pins import is_spark
 from esker.errors import ColumnRefused
 from esker.project.sources import FilesSource
-from esker.project.types import Column, columns_as_json, columns_from_json
+from esker.project.types import Column, Struct, columns_as_json, columns_from_json, quoted
 from esker.sources.files.formats import locations
 from esker.sources.files.found import FoundFile
-from esker.sources.files.widening import NoCommonType, widen_columns
+from esker.sources.files.widening import NoCommonType, fields_of, widen_columns
 from esker.sources.source import ORIGIN, Sent, Weight
 
 
@@ -61,8 +64,25 @@ class TypedFormat(ABC):
         return Sent(self._columns(files))
 
     def read(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
-        # Spark reads a narrower number as a wider one, and a column that a file lacks as null.
-        schema = StructType.fromJson(columns_as_json(self._columns(files)))
+        wanted = self._columns(files)
+        if not is_spark("3.5"):
+            # Spark reads a narrower number as a wider one, and a column that a file lacks as null.
+            return self._frame(files, wanted)
+        alike: dict[str, list[FoundFile]] = {}
+        for file in files:
+            alike.setdefault(self._head(file).schema, []).append(file)
+        # By position, of rows that are alike by then: unionByName finds no names inside of maps.
+        return reduce(DataFrame.union, (self._widened(group, wanted) for group in alike.values()))
+
+    def _widened(self, files: Sequence[FoundFile], wanted: tuple[Column, ...]) -> DataFrame:
+        """Return the rows of files with one schema, in columns that are wide enough for others too."""
+        own = Struct(self._columns(files))
+        rows = self._frame(files, own.fields)
+        values = fields_of(lambda name: F.col(quoted(name)), own, Struct(wanted))
+        return rows.select(*values, ORIGIN)
+
+    def _frame(self, files: Sequence[FoundFile], columns: tuple[Column, ...]) -> DataFrame:
+        schema = StructType.fromJson(columns_as_json(columns))
         reader = self.spark.read.format(self.name).schema(schema).options(**self.source.options)
         frame = reader.load(locations(files))
         path = metadata_column(frame, "_metadata").getField("file_path")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type
+from collections.abc import Callable
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import functions as F
+
+from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type, ddl
 
 _DIGITS = {"int": 10, "bigint": 19}
 _MOST_DIGITS = 38
@@ -25,6 +30,37 @@ def widen_columns(one: tuple[Column, ...], other: tuple[Column, ...], prefix: st
         kind = _widen(have.type, column.type, f"{prefix}{have.name}") if have else column.type
         merged[key] = Column(have.name if have else column.name, kind)
     return tuple(merged.values())
+
+
+def fields_of(value: Callable[[str], Expression], have: Struct, wanted: Struct) -> list[Expression]:
+    """Return values as wider fields, which are found by name; those that are not there are null.
+
+    `value` returns one of them by its name.
+    """
+    given = {field.name.lower(): field for field in have.fields}
+    found = []
+    for field in wanted.fields:
+        mine = given.get(field.name.lower())
+        if mine is None:
+            part = F.lit(None).cast(ddl(field.type))
+        else:
+            part = _widened(value(mine.name), mine.type, field.type)
+        found.append(part.alias(field.name))
+    return found
+
+
+def _widened(value: Expression, have: Type, wanted: Type) -> Expression:
+    if have == wanted:
+        return value
+    match have, wanted:
+        case Struct(), Struct():
+            return F.when(value.isNotNull(), F.struct(*fields_of(value.getField, have, wanted)))
+        case Array(element), Array(wider):
+            return F.transform(value, lambda item: _widened(item, element, wider))
+        case Map(key, element), Map(wider_key, wider):
+            each = F.transform_values(value, lambda _, item: _widened(item, element, wider))
+            return F.transform_keys(each, lambda name, _: _widened(name, key, wider_key))
+    return value.cast(ddl(wanted))
 
 
 def _widen(one: Type, other: Type, path: str) -> Type:

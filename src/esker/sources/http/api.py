@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from esker.sources.http.ahead import side_by_side
 from esker.sources.http.auth import credentials
 from esker.sources.http.json_text import parsed, raw_at, with_fields
 from esker.sources.http.pages import Pages
+from esker.sources.http.seen import Seen
 from esker.sources.source import UNTIL
 from esker.sources.spool import LineSpool
 from esker.sources.web import Client
@@ -96,13 +98,12 @@ class Api(TimedSource):
 
     def _parents(self, parent: ParentResource, window: Window | None) -> Iterator[str]:
         """Yield the parent's records; of those that ask for the same, one."""
-        seen: set[str] = set()
-        for page in self._of(parent, window, None, ahead=1):
-            for record in page:
-                asked = f"{self._filled(self._source.path, record)} {self._query(self._source, record)}"
-                if asked not in seen:
-                    seen.add(asked)
-                    yield record
+        with closing(Seen(self._folder)) as seen:
+            for page in self._of(parent, window, None, ahead=1):
+                for record in page:
+                    asked = f"{self._filled(self._source.path, record)} {self._query(self._source, record)}"
+                    if seen.add(asked):
+                        yield record
 
     def _children(self, parent: ParentResource, record: str, window: Window | None) -> Iterator[list[str]]:
         included = {}

@@ -10,10 +10,11 @@ from collections.abc import Generator
 
 import httpx2
 
+from esker.engine.web import PASSING
 from esker.errors import SourceRefused
 from esker.project.secrets import redact, remember_secret
 from esker.project.sources.http import ApiKeyAuth, Auth, BasicAuth, BearerAuth, ClientCredentialsAuth
-from esker.sources.web import PASSING, Malformed
+from esker.sources.web import Malformed
 
 _EARLY = 30.0
 """Seconds before its end from which a token is no longer used: it must last until the answer is here."""

@@ -245,12 +245,12 @@ class Relation:
         return float(value) if value is not None else None
 
     def frame(self, conditions: Sequence[str] = (), limit: int | None = None) -> DataFrame:
-        """Return the rows of these ranges: one query for each, or one for all where it sees no snapshot."""
+        """Return the rows of these ranges: one query for each, or one for all in SQLite."""
         if self._holds_snapshot:
             _ = self.connection
         predicates: Sequence[str] = ()
         where = ""
-        if self._snapshot is not None and limit is None:
+        if self.dialect.reads_in_parallel and len(conditions) > 1:
             predicates = conditions
         elif conditions:
             where = f" WHERE {' OR '.join(f'({each})' for each in conditions)}"

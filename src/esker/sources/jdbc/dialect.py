@@ -35,6 +35,8 @@ class Dialect:
     """PostgreSQL."""
 
     has_snapshots: bool = True
+    reads_in_parallel: bool = True
+    """Chunks of a batch are queries of their own, several at once."""
     is_text: bool = False
     """Values are read as texts, and parsed as their columns' types."""
     mark: str = '"'
@@ -148,6 +150,8 @@ class SqliteDialect(Dialect):
     """
 
     has_snapshots: bool = False
+    # A file on this machine, whose readers may hold up its writers: one query, as short as it can be.
+    reads_in_parallel: bool = False
     is_text: bool = True
     listed_tables: str = (
         "SELECT schema, name FROM pragma_table_list WHERE schema = 'main' AND type IN ('table', 'virtual') "
@@ -228,7 +232,7 @@ class SqliteDialect(Dialect):
 
 @dataclass(frozen=True)
 class MariaDbDialect(Dialect):
-    """MariaDB and MySQL. Snapshots cannot be shared there: each batch is one query."""
+    """MariaDB and MySQL. Snapshots cannot be shared there: what must be of one moment is one query."""
 
     has_snapshots: bool = False
     mark: str = "`"

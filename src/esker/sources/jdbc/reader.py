@@ -1,7 +1,9 @@
 """Read a database: a whole table in chunks, or what is new by a cursor.
 
 The end of a run is fixed when it is planned: rows that arrive later belong to the next one. In PostgreSQL
-all queries of a run see one snapshot. Elsewhere each batch is one query, whose rows are kept until they
+all queries of a run see one snapshot. Elsewhere a mode that takes all rows together is one query, and chunks
+of others are queries of their own (in SQLite those of a batch are one): a row that moves to another chunk
+meanwhile may come twice or wait for the next round, as it may between batches. Rows are kept until they
 are loaded, so that none is asked for twice.
 """
 
