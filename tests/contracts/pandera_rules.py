@@ -14,6 +14,8 @@ import pandas as pd
 import pandera.pandas as pa
 from pyspark.sql import DataFrame
 
+from esker.engine.compat import to_arrow
+
 PAYMENTS = pa.DataFrameSchema(
     {
         "amount": pa.Column(checks=pa.Check.in_range(1, 500), nullable=True),
@@ -33,7 +35,7 @@ def check(rows: DataFrame, rule: dict[str, Any]) -> DataFrame:
     schema = resolve_name(rule["schema"])
     if not isinstance(schema, pa.DataFrameSchema):
         raise TypeError(f"{rule['schema']} is no schema of pandera")
-    refused(schema, rows.limit(0).toArrow().to_pandas())
+    refused(schema, to_arrow(rows.limit(0)).to_pandas())
 
     def look(parts: Iterable[Any]) -> Iterator[Any]:
         for part in parts:

@@ -10,6 +10,7 @@ import pytest
 
 from esker.errors import ExpressionFailed, Held, InvalidRule
 from esker.events import Event, Reached, Step
+from esker.load import audits, publish
 from tests.contracts.folder import MakeFolder, change_contract, contract, contract_folder
 from tests.folder import Folder
 
@@ -127,10 +128,22 @@ def test_rejected(make_folder: MakeFolder) -> None:
             None,
         ),
         ("- {metric: rowCount, mustBeLessThan: 2, name: few, severity: warning}", [(1, 1), (2, 1)], None),
+        (
+            "- {type: sql, name: key, mustBe: 0,"
+            " query: 'SELECT count(*) - count(DISTINCT id) FROM ${table}'}",
+            [(1, 1), (1, 2)],
+            '"key" is 2, and must be 0',
+        ),
+        (
+            "- {type: sql, name: nulls, mustBeLessThan: 30,"
+            " query: 'SELECT 100 * count_if(amount IS NULL) / count(*) FROM ${table}'}",
+            [(1, 1), (2, "")],
+            '"nulls" is 33.3333, and must be less than 30',
+        ),
     ],
-    ids=["row_count", "sql", "change", "weekday", "warning"],
+    ids=["row_count", "sql", "change", "first_week", "warning", "key", "nulls"],
 )
-def test_kinds(make_folder: MakeFolder, audit: str, rows: list[tuple[int, int]], told: str | None) -> None:
+def test_kinds(make_folder: MakeFolder, audit: str, rows: list[tuple[Any, ...]], told: str | None) -> None:
     folder = project(make_folder, audit)
     write(folder, "a", rows[:1])
     if told is not None and "enough" in told:
@@ -147,6 +160,39 @@ def test_kinds(make_folder: MakeFolder, audit: str, rows: list[tuple[int, int]],
     assert result.status == "succeeded"
     if "warning" in audit:
         assert any(note.startswith('audit "few" is') for note in result.notes)
+
+
+def test_a_week_and_a_day_ago(make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is compared with what it was a week ago, and its growth is that of a day.
+
+    The batch before the last one is a week old by the clock of audits, and a day by that of publishes.
+    """
+    change = "{rowCountChange: {against: weekday, mustBeBetween: [-50, 150]}}"
+    folder = project(make_folder, f"- {{type: custom, engine: esker, implementation: {change}}}")
+    write(folder, "a", [(1, 1), (2, 1)])
+    folder.run()
+    between = datetime.now(UTC)
+    write(folder, "b", [(3, 1), (4, 1)])
+    folder.run()
+    first = {each.metric for each in folder.open().quality("shop.sales")}
+    assert "daily_growth" not in first  # the table is younger than a day
+
+    def stand(module: Any, moment: datetime) -> None:
+        class Clock(datetime):
+            @classmethod
+            def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+                return moment
+
+        monkeypatch.setattr(module, "datetime", Clock)
+
+    stand(audits, between + timedelta(days=7))
+    stand(publish, between + timedelta(days=1))
+    write(folder, "c", [(5, 1), (6, 1)])
+    with pytest.raises(Held, match=r'"row_count_change.weekday" is 200, and must be between -50 and 150'):
+        folder.run()  # 6 rows, and 2 then; 4 of them are yesterday's
+    assert folder.open().approve("sales").rows.inserted == 2
+    found = {each.metric: each.value for each in folder.open().quality("shop.sales")}
+    assert (found["row_count_change.weekday"], found["daily_growth"], found["record_count"]) == (200, 4, 6)
 
 
 def test_freshness(make_folder: MakeFolder) -> None:

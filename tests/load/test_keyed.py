@@ -148,6 +148,36 @@ def test_key_in_the_hour_that_comes_twice(make: Make, lane: str, hour: int, in_b
 
 
 @both_lanes
+def test_days_that_python_does_not_know(make: Make, lane: str) -> None:
+    """Days and moments after the year 9999 are keys and contents like others, also inside structs."""
+    works = make(lane=lane, key=["day"])
+    inside = pa.struct([("days", pa.list_(pa.date32())), ("at", pa.timestamp("us"))])
+    far = 10**18  # microseconds: the year 33658
+
+    def load(days: list[int], last: int) -> tuple[int, int, int]:
+        columns = {
+            "day": pa.array(days, pa.int32()).cast(pa.date32()),
+            "due": pa.array([3_000_000] * (len(days) - 1) + [last], pa.int32()).cast(pa.date32()),
+            "at": pa.array([far] * len(days), pa.timestamp("us", tz="UTC")),
+            "inside": pa.array([{"days": [3_000_000, None], "at": far}] * len(days), inside),
+        }
+        rows = works.load(pa.table(columns)).rows
+        return rows.inserted, rows.updated, rows.unchanged
+
+    assert load([0, 3_000_000, 3_000_001], 3_000_000) == (3, 0, 0)
+    assert load([3_000_000, 3_000_001, 3_000_002, 3_000_010], 3_000_005) == (2, 0, 2)
+    assert load([0, 3_000_001], 3_000_007) == (0, 1, 1)
+    days = works.sql(f"SELECT unix_date(day), unix_date(due) FROM {WORKS}")
+    assert sorted(map(tuple, days)) == [
+        (0, 3_000_000),
+        (3_000_000, 3_000_000),
+        (3_000_001, 3_000_007),
+        (3_000_002, 3_000_000),
+        (3_000_010, 3_000_005),
+    ]
+
+
+@both_lanes
 def test_names_in_another_case(make: Make, lane: str) -> None:
     """`key: [ID]` means the column `id`: Spark takes both as one."""
     works = make(lane=lane, key=["ID"], order_by="AT", deleted_column="Gone")

@@ -326,7 +326,8 @@ class Histories(RuleBasedStateMachine):
         at = self.foreign % 14
         if any(row.at == at for row in self.model.rows.get(key, [])):
             return
-        self.works.sql(f"INSERT INTO {WORKS} (id, at, title, deleted) VALUES ({key}, {at}, '{title}', false)")
+        columns = "id, at, title, deleted, _esker_hash"  # Spark 3.5 wants all of them
+        self.works.sql(f"INSERT INTO {WORKS} ({columns}) VALUES ({key}, {at}, '{title}', false, NULL)")
         self.model.rows.setdefault(key, []).append(Stored(at, title))
         self._check()
 

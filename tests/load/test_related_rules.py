@@ -47,6 +47,34 @@ def test_unique_in_a_batch_and_in_the_table(make_folder: MakeFolder) -> None:
     ]
 
 
+def test_warnings(make_folder: MakeFolder) -> None:
+    """A severity makes warnings of rules that stand outside quality: rows are loaded, and counted."""
+    warning = "customProperties: [{property: severity, value: warning}]"
+    properties = f"""
+    - {{name: id, logicalType: integer}}
+    - {{name: email, logicalType: string, unique: true, {warning}}}
+    - name: size
+      logicalType: integer
+      logicalTypeOptions: {{minimum: 0, maximum: 9}}
+      customProperties: [{{property: severity, value: {{minimum: warning}}}}]
+    - name: parent
+      logicalType: integer
+      relationships: [{{to: shop.sales.id, {warning}}}]
+    """
+    folder = project(make_folder, properties)
+    opened = folder.open()
+    opened.apply(opened.plan())
+    rows = [(1, "a", 5, ""), (2, "a", -1, ""), (3, "c", 10, ""), (4, "d", 1, 77)]
+    folder.write_csv("landing/a.csv", ["id", "email", "size", "parent"], rows)
+    result = folder.run()
+    assert (result.rows.inserted, result.rows.quarantined) == (3, 1)
+    assert folder.rows("shop.sales", "id") == [(1,), (2,), (4,)]
+    assert [row[0] for row in quarantined(folder)] == [["size.maximum"]]
+    found = {each.metric: each.value for each in folder.open().quality("shop.sales")}
+    counted = ["email.unique", "size.minimum", "size.maximum", "parent.reference"]
+    assert [found[name] for name in counted] == [1, 1, 1, 1]
+
+
 def test_primary_key_of_appended_rows(make_folder: MakeFolder) -> None:
     folder = project(make_folder, "- {name: id, logicalType: integer, primaryKey: true}")
     folder.write_csv("landing/a.csv", ["id"], [(1,), (2,), (1,)])

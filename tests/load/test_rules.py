@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame
 
-from esker.errors import BadRows, ColumnsFrozen, Held, RulesBroken, TypeConflict
+from esker.engine.iceberg.stage import StagedFiles, stage
+from esker.engine.iceberg.table import TableId
+from esker.engine.session import Engine
+from esker.errors import BadRows, ColumnsFrozen, FileChangedWhileReading, Held, RulesBroken, TypeConflict
+from esker.events import Event, Reached, Step
+from esker.load import batch
 from tests.contracts.folder import MakeFolder, contract, contract_folder
 from tests.folder import Folder
 
@@ -91,6 +98,25 @@ def test_every_mode(make_folder: MakeFolder, mode: str, lane: str | None) -> Non
     assert len(quarantined(folder)) == 3
 
 
+def test_rules_cost_no_pass_of_their_own(make_folder: MakeFolder) -> None:
+    """As many Spark jobs for sixty rules as for three: all are looked at while rows are read once."""
+    properties = "- {name: id, logicalType: integer}\n- {name: amount, logicalType: integer}"
+    jobs = []
+    for count in (3, 60):
+        rules = (f"engine: esker, name: r{n}, implementation: amount < {900 + n}" for n in range(count))
+        quality = "\n".join(f"- {{type: custom, {rule}}}" for rule in rules)
+        folder = contract_folder(partial(make_folder, f"{count}"), contract(properties, quality))
+        folder.write_csv("landing/a.csv", ["id", "amount"], [(1, 5), (2, 6)])
+        folder.run()
+        folder.write_csv("landing/b.csv", ["id", "amount"], [(number, number) for number in range(1000)])
+        context: Any = folder.open().engine.spark.sparkContext
+        before = context._jsc.sc().dagScheduler().numTotalJobs()
+        result = folder.run()
+        jobs.append(context._jsc.sc().dagScheduler().numTotalJobs() - before)
+        assert result.rows.quarantined == 100
+    assert jobs[0] == jobs[1] > 0
+
+
 def test_partitions_that_are_swapped(make_folder: MakeFolder) -> None:
     text = CONTRACT.replace("name: country\n", "name: country\n        partitioned: true\n")
     folder = project(make_folder, text, mode="replace_partitions")
@@ -100,6 +126,79 @@ def test_partitions_that_are_swapped(make_folder: MakeFolder) -> None:
     result = folder.run()
     assert (result.rows.inserted, result.rows.quarantined) == (1, 1)
     assert folder.rows("shop.sales", "id") == [(1,), (3,), (9,)]
+
+
+@pytest.mark.parametrize("bad", [[], BAD], ids=["good", "bad"])
+def test_tasks_that_are_repeated_change_no_count(
+    make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch, bad: list[tuple[Any, ...]]
+) -> None:
+    """An executor is lost with what it had sent to others: tasks are done twice, their rows counted once."""
+
+    def stage_twice(engine: Engine, table: TableId, frame: DataFrame, group: str) -> StagedFiles:
+        frame.write.format("noop").mode("overwrite").save()
+        return stage(engine, table, frame, group)
+
+    monkeypatch.setattr(batch, "stage", stage_twice)
+    text = CONTRACT.replace("name: country\n", "name: country\n        partitioned: true\n")
+    text = text.replace("mustBe: 0, severity: warning", "mustBeLessThan: 4")
+    folder = project(make_folder, text, mode="append")
+    folder.write_csv("landing/a.csv", HEADER, [*GOOD, *bad])
+    result = folder.run()
+    assert (result.rows.read, result.rows.inserted, result.rows.quarantined) == (3 + len(bad), 3, len(bad))
+    found = {each.metric: each.value for each in folder.open().quality("shop.sales")}
+    assert (found["rows_read"], found["rows_bad"]) == (3 + len(bad), len(bad))
+    assert found["known"] == (3 if bad else 2)
+
+
+@pytest.mark.parametrize(
+    ("mode", "limits"),
+    [
+        ("append", {"_SHORT": 10}),
+        ("replace", {"_MOST_COLLECTED": 1}),
+        ("replace_partitions", {"_SHORT": 10, "_MOST_COLLECTED": 1}),
+    ],
+)
+def test_more_bad_rows_than_come_along(
+    make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch, mode: str, limits: dict[str, int]
+) -> None:
+    """Bad rows that are too long, or too many, are read once more: each is in the quarantine, and once."""
+    for name, value in {**limits, "_WORTH_A_TASK": 2}.items():
+        monkeypatch.setattr(batch, name, value)
+    text = CONTRACT.replace("name: country\n", "name: country\n        partitioned: true\n")
+    folder = project(make_folder, text, mode=mode)
+    more: list[tuple[Any, ...]] = [(number, "-1", "DE") for number in range(10, 20)]
+    folder.write_csv("landing/a.csv", HEADER, [*GOOD, *BAD, *more])
+    result = folder.run()
+    assert (result.rows.read, result.rows.inserted, result.rows.quarantined) == (16, 3, 13)
+    assert [row[0] for row in folder.rows("shop.sales", "id")] == [1, 2, 3]
+    found = quarantined(folder)
+    assert [each for each in found if int(each[2]["id"]) < 10] == EXPECTED
+    assert sorted(int(each[2]["id"]) for each in found) == [4, 5, 6, *range(10, 20)]
+    assert len(set(folder.rows("shop.sales__quarantine", "row"))) == 13
+    counts = {each.metric: each.value for each in folder.open().quality("shop.sales")}
+    names = ("rows_read", "rows_bad", "amount.minimum", "country.pattern", "type", "required", "known")
+    assert [counts[name] for name in names] == [16, 13, 11, 1, 1, 1, 3]
+    assert folder.run().rows.read == 0
+
+
+def test_bad_rows_that_are_no_longer_what_they_were(
+    make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file changes before its bad rows are read once more: nothing is published."""
+    monkeypatch.setattr(batch, "_SHORT", 10)
+    folder = project(make_folder)
+    folder.write_csv("landing/a.csv", HEADER, [*GOOD, *BAD])
+
+    def change(event: Event) -> None:
+        if isinstance(event, Reached) and event.step is Step.RECORDED:
+            folder.write_csv("landing/a.csv", HEADER, [*GOOD, *BAD[:2], (7, "1", "IT")])
+
+    with pytest.raises(FileChangedWhileReading):
+        folder.run(listen=change)
+    assert folder.rows("shop.sales") == []
+    result = folder.run()
+    assert (result.rows.read, result.rows.inserted, result.rows.quarantined) == (6, 4, 2)
+    assert quarantined(folder) == [EXPECTED[0], EXPECTED[2]]
 
 
 @pytest.mark.parametrize("lane", ["small", "large"])

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import stamina
 from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from esker.cli.main import app
 from esker.contracts.personal import guess
-from esker.errors import ContractExists, Held, NoColumns
+from esker.errors import ContractExists, Held, NoColumns, PartsMissing
 from esker.project.contract import read_contract
 from tests.contracts.folder import MakeFolder
 from tests.folder import Folder
+from tests.sources.oai_server import Feed, Query, moment, send, serving
 
 pytestmark = pytest.mark.spark
 
@@ -155,7 +158,137 @@ def test_nothing_to_look_at(make_folder: MakeFolder) -> None:
         make_folder().open().infer_contract("sales")
 
 
+def feed(count: int) -> Feed:
+    """Return a feed with records of its last quarters of an hour only."""
+    found = Feed(moment("13:00"))
+    for number in range(count):
+        found.put(f"r{number}", f"12:{45 + number % 15}", f"text {number}")
+    return found
+
+
+def harvest(make_folder: MakeFolder, url: str) -> Folder:
+    window = {"every": "15m", "start": "2026-01-01T12:00:00Z", "max_windows": 1}
+    source = {"type": "oai_pmh", "url": url, "metadata_prefix": "marc", "window": window}
+    keyed = {"mode": "upsert", "key": ["id"], "order_by": "last_modified"}
+    return make_folder(pipelines={"sales": {"source": source, "table": "shop.sales", **keyed}})
+
+
+def test_windows_that_are_empty_at_first(make_folder: MakeFolder) -> None:
+    """All windows are looked at, whatever a batch would take of them."""
+    with serving(feed(30)) as served:
+        folder = harvest(make_folder, served.url)
+        found = folder.open().infer_contract("sales")
+    assert found.rows == 30
+    seen = {each.column.name: each for each in found.columns}
+    assert seen["id"].is_unique
+    assert seen["content"].is_required
+
+
+def test_a_window_that_cannot_be_read(make_folder: MakeFolder) -> None:
+    """A contract of the rest might say what does not hold: nothing is written."""
+
+    def concerns(query: Query) -> bool:
+        return query.get("from") == "2026-01-01T12:15:00Z"
+
+    with serving(feed(30)) as served, stamina.set_testing(True, attempts=2, cap=True):
+        served.always = [(concerns, lambda request: send(request, 500, b""))]
+        folder = harvest(make_folder, served.url)
+        with pytest.raises(PartsMissing):
+            folder.open().infer_contract("sales")
+    assert not (folder.path / "contracts/sales.odcs.yaml").exists()
+
+
+def test_all_batches_of_a_function(make_folder: MakeFolder) -> None:
+    """Values of later batches count: types, what is required, and what is unique."""
+    code = """
+        import esker
+
+        @esker.source
+        def rows():
+            for batch in range(3):
+                for number in range(20):
+                    row = {"id": number, "size": number if batch < 2 else "large", "part": batch}
+                    yield row if batch else row | {"note": None}
+                    if batch == 1:
+                        yield {"id": number, "size": None, "part": 1.5}
+                yield esker.reached(batch)
+    """
+    source = {"type": "python", "function": "sources/shop.py:rows", "rows_per_batch": 20}
+    folder = make_folder(pipelines={"sales": {"source": source, "table": "shop.sales", "mode": "append"}})
+    folder.write("sources/shop.py", textwrap.dedent(code))
+    found = folder.open().infer_contract("sales")
+    seen = {each.column.name: each for each in found.columns}
+    assert found.rows == 80
+    assert {name: str(each.column.type) for name, each in seen.items()} == {
+        "id": "bigint",
+        "size": "string",
+        "part": "double",
+    }
+    assert (seen["size"].is_required, seen["id"].is_unique, seen["id"].is_required) == (False, False, True)
+
+
 LABELLED = Path(__file__).parent / "personal_columns.json"
+SCHEMAS = Path(__file__).parent / "personal_schemas.json"
+"""Columns of databases that others made. No word was added to the list because of them."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("emailaddress", "email"),
+        ("mobilenumber", "phone"),
+        ("homephone", "phone"),
+        ("address2", "address"),
+        ("creditcardnumber", "card"),
+        ("passportnumber", "identity"),
+        ("taxnumber", "identity"),
+        ("lng", "position"),
+        ("author_id", None),
+        ("cell_id", None),
+        ("token_count", None),
+        ("ip_version", None),
+        ("phonenumbertypeid", None),
+        ("filename", None),
+    ],
+)
+def test_words_that_are_written_together(name: str, kind: str | None) -> None:
+    found = guess(name, {})
+    assert (found.kind if found else None) == kind
+
+
+def test_personal_data_of_databases_that_others_made() -> None:
+    """The hit rate by names alone: what is found, and what is taken for personal and is not."""
+    schemas = json.loads(SCHEMAS.read_text())
+    del schemas["what"]
+    personal = [name for schema in schemas.values() for name in schema["personal"]]
+    other = [name for schema in schemas.values() for name in schema["other"]]
+    hits = sum(guess(name, {}) is not None for name in personal)
+    wrong = sum(guess(name, {}) is not None for name in other)
+    told = f"finds {hits} of {len(personal)} columns with personal data, and takes {wrong} of {len(other)}"
+    page = " ".join((Path(__file__).parents[2] / "docs/how-to/contracts.md").read_text().split())
+    assert f"{told} others" in page
+
+
+def test_personal_data_by_its_values(make_folder: MakeFolder) -> None:
+    """Whatever a column is called: cards, which come as numbers, phones and addresses of machines."""
+    cards = ("4111111111111111", "5555555555554444", "378282246310005", "6011111111111117")
+    rows = [
+        (cards[n % 4], f"4{n:015}", f"+49 30 {1000000 + n}", f"555-010-{1000 + n}", f"10.0.0.{n}", n)
+        for n in range(40)
+    ]
+    folder = make_folder()
+    folder.write_csv("landing/a.csv", ["k1", "k2", "k3", "k4", "k5", "k6"], rows)
+    found = folder.open().infer_contract("sales")
+    assert str(found.columns[0].column.type) == "bigint"
+    kinds = {each.column.name: each.personal.kind if each.personal else None for each in found.columns}
+    assert kinds == {
+        "k1": "card",
+        "k2": None,  # as long, and the check digits are wrong
+        "k3": "phone",
+        "k4": "phone",
+        "k5": "network",
+        "k6": None,
+    }
 
 
 def test_guessed_personal_data() -> None:

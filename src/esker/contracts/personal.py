@@ -8,13 +8,37 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
+_PERSONS = (
+    "person",
+    "customer",
+    "contact",
+    "client",
+    "user",
+    "member",
+    "guest",
+    "employee",
+    "patient",
+    "passenger",
+    "student",
+    "teacher",
+    "author",
+    "owner",
+    "manager",
+    "recipient",
+    "sender",
+    "driver",
+    "doctor",
+    "beneficiary",
+    "applicant",
+    "tenant",
+    "subscriber",
+)
+"""Beside `name`, these say whose."""
 _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("email", ("email", "e mail", "mail address")),
-    (
-        "phone",
-        ("phone", "phone number", "phone number", "telephone", "tel", "mobile", "cell", "fax", "msisdn"),
-    ),
+    ("phone", ("phone", "telephone", "tel", "mobile", "cell", "cellphone", "fax", "msisdn")),
     (
         "name",
         (
@@ -30,15 +54,14 @@ _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "nickname",
             "fname",
             "lname",
-            "person name",
-            "customer name",
-            "contact name",
+            *(f"{person} name" for person in _PERSONS),
             "cardholder",
             "card holder",
             "account holder",
             "author",
             "passenger",
             "patient",
+            "patient id",
         ),
     ),
     ("birth", ("birth", "birthday", "birthdate", "dob", "date of birth")),
@@ -57,7 +80,7 @@ _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "home dest",
         ),
     ),
-    ("card", ("card number", "pan", "credit card", "cvv", "cvc")),
+    ("card", ("card number", "pan", "credit card", "debit card", "cvv", "cvc")),
     ("account", ("iban", "account number", "bank account", "bic", "sort code")),
     (
         "identity",
@@ -66,14 +89,18 @@ _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "social security",
             "passport",
             "national id",
+            "national insurance",
             "tax id",
+            "tax number",
             "nino",
             "driver license",
             "licence number",
+            "license number",
             "nhs number",
+            "personal number",
         ),
     ),
-    ("network", ("ip", "ip address", "ipaddress", "mac address", "device id", "user agent", "cookie")),
+    ("network", ("ip", "ip address", "mac address", "device id", "user agent", "cookie")),
     (
         "person",
         (
@@ -86,12 +113,13 @@ _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "marital status",
             "age",
             "username",
-            "user name",
             "login",
+            "salary",
+            "income",
         ),
     ),
     ("secret", ("password", "passwd", "pwd", "token", "api key", "secret", "private key", "access key")),
-    ("position", ("latitude", "longitude", "geolocation")),
+    ("position", ("latitude", "longitude", "geolocation", "lat", "lng", "lon")),
 )
 _NO_PERSON = (
     "company",
@@ -108,14 +136,63 @@ _NO_PERSON = (
     "size",
 )
 """Words beside which a name is that of something else."""
+_ABOUT = ("id", "count", "type", "version", "flag", "length", "limit", "format", "status", "total", "index")
+"""Words behind which stands a figure or a key, and not the thing that is named before them."""
+_BESIDE = (
+    "home",
+    "work",
+    "private",
+    "office",
+    "mobile",
+    "primary",
+    "secondary",
+    "billing",
+    "shipping",
+    "line",
+    "number",
+    "no",
+    "nr",
+    "info",
+    "data",
+    "text",
+    "value",
+    "to",
+    "from",
+    "is",
+    "has",
+    "date",
+    "of",
+    "the",
+    "my",
+    "new",
+    "old",
+    "main",
+    "alt",
+    "alternative",
+    "emergency",
+)
+"""Words that stand beside others in names that are written as one."""
+_VOCABULARY = frozenset(
+    word
+    for part in (
+        *(phrase for _, phrases in _NAMES for phrase in phrases),
+        *_PERSONS,
+        *_NO_PERSON,
+        *_ABOUT,
+        *_BESIDE,
+    )
+    for word in part.split()
+)
 
+CARD = "card"
+"""Cards have a check digit, too."""
 VALUES: tuple[tuple[str, str], ...] = (
     ("email", r"^[^@\s,;]+@[^@\s,;]+\.[A-Za-z]{2,}$"),
     ("account", r"^[A-Z]{2}\d{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,4})?$"),
-    ("card", r"^(?:4\d{3}|5[1-5]\d{2}|3[47]\d{2}|6011)[ -]?\d{4}[ -]?\d{4}[ -]?\d{3,4}$"),
+    (CARD, r"^(?:4\d{3}|5[1-5]\d{2}|3[47]\d{2}|6011)[ -]?\d{4}[ -]?\d{4}[ -]?\d{3,4}$"),
     ("network", r"^((25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(25[0-5]|2[0-4]\d|1?\d?\d)$"),
     ("identity", r"^\d{3}-\d{2}-\d{4}$"),
-    ("phone", r"^\+\d{1,3}[ ./()-]?\d[\d ./()-]{5,16}$"),
+    ("phone", r"^(\+\d{1,3}[ ./()-]?\d[\d ./()-]{5,16}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})$"),
 )
 """Kinds that values tell by themselves."""
 _MOST = 0.6
@@ -138,19 +215,42 @@ def guess(name: str, shares: dict[str, float]) -> Guess | None:
     for kind, _ in VALUES:
         if shares.get(kind, 0) >= _MOST:
             return Guess(kind, f"{shares[kind]:.0%} of the values look like it")
-    words = f" {_words(name)} "
-    compact = words.replace(" ", "")
-    for kind, known in _NAMES:
-        for word in known:
-            is_there = f" {word} " in words or compact == word.replace(" ", "")
-            if is_there and not any(f" {other} " in words for other in _NO_PERSON):
-                return Guess(kind, f'its name says "{word}"')
+    words = _words(name)
+    if not any(word in _NO_PERSON for word in words):
+        for kind, phrases in _NAMES:
+            for phrase in phrases:
+                if _says(words, phrase.split()):
+                    return Guess(kind, f'its name says "{phrase}"')
     # `name` alone: of a person, unless the name says of what.
-    if words == " name ":
+    if words == ["name"]:
         return Guess("name", 'its name says "name"')
     return None
 
 
-def _words(name: str) -> str:
+def _says(words: list[str], phrase: list[str]) -> bool:
+    """Tell whether a phrase stands among words, and is what they are about."""
+    for start in range(len(words) - len(phrase) + 1):
+        behind = words[start + len(phrase) :]
+        if words[start : start + len(phrase)] == phrase and not (behind and behind[-1] in _ABOUT):
+            return True
+    return False
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name, however it is written: `home_phone`, `HomePhone2`, `homephone`."""
     apart = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
-    return " ".join(re.split(r"[\W_]+", apart.lower())).strip()
+    parts = (part.rstrip("0123456789") for part in re.split(r"[\W_]+", apart.lower()))
+    return [word for part in parts if part for word in _segments(part) or [part]]
+
+
+@cache
+def _segments(text: str) -> list[str] | None:
+    """Return the fewest known words that a text is made of; None where it is not."""
+    if not text:
+        return []
+    found: list[str] | None = None
+    for end in range(2, len(text) + 1):
+        if text[:end] in _VOCABULARY and (rest := _segments(text[end:])) is not None:
+            words = [text[:end], *rest]
+            found = words if found is None or len(words) < len(found) else found
+    return found

@@ -13,7 +13,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from esker.contracts.personal import VALUES, Guess, guess
+from esker.contracts.personal import CARD, VALUES, Guess, guess
 from esker.project.types import Column, Decimal, Plain, quoted
 
 _FEW = 20
@@ -97,7 +97,10 @@ def _counted(frame: DataFrame, columns: Sequence[Column]) -> tuple[int, dict[str
         asked += [F.min(value).alias(f"{index} low"), F.max(value).alias(f"{index} high")]
         if column.type == Plain("string"):
             asked.append(F.max(F.char_length(value)).alias(f"{index} longest"))
-            asked += [F.count_if(value.rlike(p)).alias(f"{index} {kind}") for kind, p in VALUES]
+        if column.type in (Plain("string"), Plain("bigint")):
+            # Whole numbers may be cards; of other kinds few are written without a sign.
+            text = value.cast("string")
+            asked += [F.count_if(_looks(text, kind, p)).alias(f"{index} {kind}") for kind, p in VALUES]
     found = frame.agg(*asked).first()
     assert found is not None
     told = found.asDict()
@@ -118,6 +121,14 @@ def _counted(frame: DataFrame, columns: Sequence[Column]) -> tuple[int, dict[str
             shares,
         )
     return told["rows"], counted
+
+
+def _looks(text: Expression, kind: str, pattern: str) -> Expression:
+    """Return whether a value looks like a kind of personal data."""
+    looks = text.rlike(pattern)
+    return (
+        looks & F.call_function("luhn_check", F.regexp_replace(text, "[ -]", "")) if kind == CARD else looks
+    )
 
 
 def _closer(

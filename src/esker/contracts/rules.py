@@ -183,15 +183,19 @@ class RowRules:
         With `rejecting`, only for those that send rows to the quarantine, or only for those that do not.
         """
         return {
-            rule.name: F.count(F.when(F.expr(is_broken), 1))
+            name: F.count(F.when(broken, 1)) for name, broken in self.breaches(rejecting=rejecting).items()
+        }
+
+    def breaches(self, *, rejecting: bool | None = None) -> dict[str, Expression]:
+        """Return for each rule whether a row breaks it; `rejecting` as for `counts`."""
+        return {
+            rule.name: F.expr(is_broken)
             for rule, is_broken in zip(self.all, self._bits(), strict=True)
             if rejecting is None or rule.rejects == rejecting
         }
 
-    def tally(
-        self, bits: Mapping[str, Sequence[int | None]], *, rejecting: bool | None = None
-    ) -> dict[str, int]:
-        """Count the rows that break each rule, or those of `counts`, given the bits of all rows."""
+    def tally(self, bits: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
+        """Count the rows that break each rule, given the bits of all rows."""
         rules = self.all
         counted = dict.fromkeys((rule.name for rule in rules), 0)
         for index, name in enumerate(self.columns):
@@ -201,7 +205,7 @@ class RowRules:
                     low = left & -left
                     counted[rules[index * _BITS + low.bit_length() - 1].name] += times
                     left ^= low
-        return {r.name: counted[r.name] for r in rules if rejecting is None or r.rejects == rejecting}
+        return counted
 
     def _bits(self) -> Iterator[str]:
         """Yield for each rule SQL that is true for a row which breaks it."""

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from esker.contracts.check import check
 from esker.contracts.draft import draft
-from esker.contracts.evolution import find
-from esker.contracts.inference import Misfit, find_misfits
+from esker.contracts.evolution import compare, find, is_widening, with_changes
+from esker.contracts.inference import Misfit, find_misfits, infer_columns
 from esker.contracts.profile import ColumnProfile, profile
 from esker.contracts.rules import RowRules
 from esker.engine.failures import explained
-from esker.engine.iceberg.table import find_table
+from esker.engine.iceberg.table import Table
+from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
-from esker.errors import ContractExists, NoColumns
+from esker.errors import ContractExists, NoColumns, PartsMissing, UnsuitableData
+from esker.ledger.entry import Position
 from esker.load.rejected import SIDE_COLUMNS
+from esker.pipeline.metadata import TableMetadata
 from esker.pipeline.plan import open_reader, typed
 from esker.pipeline.tables import table_of
 from esker.project import Pipeline
 from esker.project.sources import FilesSource
-from esker.project.types import Column, Plain, quoted
-from esker.sources import ORIGIN, Sent, Slice
+from esker.project.types import Column, Decimal, Plain, Type, quoted
+from esker.sources import ORIGIN, Reader, Sent, Slice
+from esker.sources.files.formats import union
 from esker.sources.files.line_of import line_of
 from esker.sources.files.lines import named
+
+_NUMBERS = {Plain(name) for name in ("int", "bigint", "float", "double")}
 
 
 @dataclass(frozen=True)
@@ -67,33 +74,130 @@ class Inferred:
 def infer_contract(
     engine: Engine, name: str, file: str | None = None, *, overwrite: bool = False
 ) -> Inferred:
-    """Write a contract for what a pipeline's source holds now. Raises ContractExists or NoColumns."""
+    """Write a contract for all that a pipeline's source holds now.
+
+    Raises ContractExists, NoColumns, or PartsMissing when some of it could not be had.
+    """
     project = engine.project
     pipeline = project.pipeline(name)
     shown = file or f"contracts/{name}.odcs.yaml"
     target = Path(project.path(shown))
     if target.exists() and not overwrite:
         raise ContractExists(shown)
-    with closing(open_reader(engine, name)) as source:
-        slices = source.fetch(source.plan(None)).slices
-        table = table_of(project, pipeline)
-        engine.open_catalog(table.catalog)
-        sent = typed(engine, source, slices, pipeline, find_table(engine, table)) if slices else None
-        if sent is None or not sent.columns:
-            raise NoColumns(name, str(table))
-        columns = tuple(Column(column.name, column.type, doc=column.doc) for column in sent.columns)
-        with explained("cannot look into the source", engine.log, reads_source=True):
-            names = [quoted(column.name) for column in columns]
-            read = [source.read(piece, columns) for piece in slices]
-            checked = (check(rows, columns, RowRules(), SIDE_COLUMNS, ()) for rows in read)
-            fitted = (each.all_told().select(*names) for each in checked)
-            whole = reduce(lambda one, other: one.unionByName(other), fitted)
-            found = profile(whole, columns)
-            misfits = _misfits(read, sent, _guessed(pipeline, columns))
-        told = tuple(_placed(each, pipeline, slices, found) for each in misfits)
+    table = table_of(project, pipeline)
+    present = TableMetadata(engine, table).stored
+    kept = KeptFrames(engine)
+    try:
+        with closing(open_reader(engine, name)) as source:
+            seen = list(_look(engine, name, source, present, kept))
+            with explained("cannot look into the source", engine.log, reads_source=True):
+                columns = _columns(pipeline, seen)
+                if not columns:
+                    raise NoColumns(name, str(table))
+                names = [quoted(column.name) for column in columns]
+                read = [rows for step in seen for rows in step.rows]
+                checked = (check(rows, columns, RowRules(), SIDE_COLUMNS, ()) for rows in read)
+                fitted = (each.all_told().select(*names) for each in checked)
+                whole = union(list(fitted))
+                found = profile(whole, columns)
+                misfits = _misfits(seen, _guessed(pipeline, columns))
+            # Copies of files are still here of the last step only.
+            told = tuple(_placed(each, pipeline, seen[-1].slices, found) for each in misfits)
+    finally:
+        kept.let_go()
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(draft(name, pipeline.table, found, pipeline.key), encoding="utf-8")
     return Inferred(name, shown, found[0].rows, tuple(found), told)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What a source gave at once: its columns, with types, and the rows as they were read."""
+
+    sent: Sent
+    untyped: tuple[str, ...]
+    """Columns whose types were found in these rows alone."""
+    rows: Sequence[DataFrame]
+    slices: Sequence[Slice]
+
+
+def _look(
+    engine: Engine, name: str, source: Reader, present: Table | None, kept: KeptFrames
+) -> Iterator[_Step]:
+    """Yield all that a source holds. Raises PartsMissing: what cannot be had may be of another kind."""
+    pipeline = engine.project.pipeline(name)
+    known = (*pipeline.declared_columns(), *(present.columns if present else ()))
+    position: Position | None = None
+    has_more = True
+    while has_more:
+        fetched = source.fetch(source.plan(position))
+        if fetched.failures:
+            raise PartsMissing(name, fetched.failures)
+        has_more = fetched.has_more
+        if not fetched.slices:
+            continue
+        first = source.sent(fetched.slices)
+        untyped = [c.name for c in first.columns] if first.is_untyped else list(first.untyped)
+        sent = typed(engine, source, fetched.slices, pipeline, present)
+        with explained("cannot look into the source", engine.log, reads_source=True):
+            rows = [source.read(piece, sent.columns) for piece in fetched.slices]
+            if has_more:
+                # The source gives up what it holds of this step when it is asked for the next one.
+                rows = [kept.keep(each, StorageLevel.DISK_ONLY) for each in rows]
+                for each in rows:
+                    each.count()
+        guessed = tuple(each for each in untyped if find(known, each) is None)
+        yield _Step(sent, guessed, rows, fetched.slices)
+        for piece in fetched.slices if has_more else ():
+            source.settled(piece)
+            position = piece.end
+
+
+def _columns(pipeline: Pipeline, seen: Sequence[_Step]) -> tuple[Column, ...]:
+    """Return the columns of all steps, each with a type that its values have in all of them."""
+    if len(seen) == 1:
+        columns = seen[0].sent.columns
+    else:
+        merged: dict[str, Column] = {}
+        for step in seen:
+            for column in step.sent.columns:
+                other = merged.get(column.name.lower(), column)
+                merged[column.name.lower()] = replace(other, type=_wider(other, column))
+        guessed = {name.lower(): name for step in seen for name in step.untyped}
+        texts = (_texts(rows, list(guessed.values())) for step in seen for rows in step.rows)
+        if guessed:
+            whole = union(list(texts))
+            inferred = infer_columns(whole, list(guessed.values()))
+            merged |= {column.name.lower(): column for column in inferred}
+        columns = tuple(merged.values())
+    return tuple(Column(column.name, column.type, doc=column.doc) for column in columns)
+
+
+def _wider(one: Column, other: Column) -> Type:
+    """Return a type for the values of a column that came with two, or raise UnsuitableData."""
+    if is_widening(other.type, one.type):
+        return one.type
+    if is_widening(one.type, other.type):
+        return other.type
+    if {one.type, other.type} <= _NUMBERS:
+        return Plain("double")  # as if they had come together
+    if isinstance(one.type, Plain | Decimal) and isinstance(other.type, Plain | Decimal):
+        return Plain("string")
+    differences = compare((one,), (other,), is_text=False)
+    if differences.conflicts:
+        why = "; ".join(differences.conflicts)
+        raise UnsuitableData(f"Parts of the source have types that do not go together: {why}")
+    return with_changes((one,), differences)[0].type
+
+
+def _texts(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return some columns as texts, and where the rows come from; null for a column that is not there."""
+    there = {name.lower() for name in rows.columns}
+    texts = [
+        (F.col(quoted(name)) if name.lower() in there else F.lit(None)).cast("string").alias(name)
+        for name in names
+    ]
+    return rows.select(*texts, ORIGIN)
 
 
 def _guessed(pipeline: Pipeline, columns: tuple[Column, ...]) -> list[str]:
@@ -102,11 +206,11 @@ def _guessed(pipeline: Pipeline, columns: tuple[Column, ...]) -> list[str]:
     return [c.name for c in columns if c.type == Plain("string") and find(declared, c.name) is None]
 
 
-def _misfits(read: Sequence[DataFrame], sent: Sent, names: Sequence[str]) -> list[Misfit]:
-    if not sent.is_text or not names:
+def _misfits(seen: Sequence[_Step], names: Sequence[str]) -> list[Misfit]:
+    texts = [_texts(rows, names) for step in seen if step.sent.is_text for rows in step.rows]
+    if not names or not texts:
         return []
-    whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), read)
-    return find_misfits(whole, names, ORIGIN)
+    return find_misfits(union(texts), names, ORIGIN)
 
 
 def _placed(

@@ -228,13 +228,62 @@ def test_layout(tmp_path: Path) -> None:
         ("logicalType: array\n  items: {name: each, logicalType: integer, logicalTypeOptions: {minimum: 1}}", "it.element.minimum", "forall(`it`, e1 -> coalesce(e1 >= 1, true))", "is less than 1"),
         ("logicalType: map\n  map: {key: {logicalType: string, logicalTypeOptions: {maxLength: 2}}, value: {logicalType: integer}}", "it.key.maxLength", "forall(map_keys(`it`), e1 -> coalesce((octet_length(e1) <= 2 OR char_length(e1) <= 2), true))", "is longer than 2 characters"),
         ("logicalType: map\n  map: {key: {logicalType: string}, value: {logicalType: array, items: {logicalType: integer, logicalTypeOptions: {minimum: 1}}}}", "it.value.element.minimum", "forall(map_values(`it`), e1 -> coalesce(forall(e1, e2 -> coalesce(e2 >= 1, true)), true))", "is less than 1"),
-        ("logicalType: time", "it.time", "`it` RLIKE '^([01]\\\\d|2[0-3]):[0-5]\\\\d(:[0-5]\\\\d(\\\\.\\\\d+)?)?(Z|[+-]\\\\d\\\\d:?\\\\d\\\\d)?$'", "is no time of day"),
+        ("logicalType: integer\n  logicalTypeOptions: {format: u64}", "it.format", "`it` BETWEEN 0L AND 9223372036854775807L", "is no u64"),
+        ("logicalType: integer\n  physicalType: decimal(20,0)\n  logicalTypeOptions: {format: u64}", "it.format", "`it` BETWEEN 0BD AND 18446744073709551615BD", "is no u64"),
+        ("logicalType: integer\n  physicalType: decimal(38,0)\n  logicalTypeOptions: {format: u128}", "it.format", f"`it` BETWEEN 0BD AND {'9' * 38}BD", "is no u128"),
+        ("logicalType: time", "it.time", "`it` RLIKE '^([01]\\\\d|2[0-3]):[0-5]\\\\d(:[0-5]\\\\d(\\\\.\\\\d+)?)?(Z|[+-]\\\\d\\\\d:?\\\\d\\\\d)?\\\\z'", "is no time of day"),
     ],
 )  # fmt: skip
 def test_row_rules(tmp_path: Path, declared: str, name: str, condition: str, why: str) -> None:
     found = rule(read(tmp_path, f"- name: it\n  {declared}"), name)
     assert isinstance(found, RowRule)
     assert (found.condition, found.why, found.severity) == (condition, why, "error")
+
+
+def test_severities(tmp_path: Path) -> None:
+    """Of all rules of a column, of some of them, and of a relationship."""
+    contract = read(
+        tmp_path,
+        """
+        - name: a
+          logicalType: string
+          unique: true
+          logicalTypeOptions: {pattern: ^x, minLength: 2}
+          customProperties: [{property: severity, value: warning}]
+        - name: b
+          logicalType: integer
+          required: true
+          logicalTypeOptions: {minimum: 0, maximum: 9}
+          customProperties: [{property: severity, value: {maximum: warning}}]
+        - name: c
+          logicalType: string
+          relationships: [{to: shop.others.id, customProperties: [{property: severity, value: warning}]}]
+          quality: [{metric: nullValues, mustBe: 0}]
+        """,
+    )
+    assert {each.name: each.severity for each in contract.rules} == {
+        "a.minLength": "warning",
+        "a.pattern": "warning",
+        "a.unique": "warning",
+        "b.minimum": "error",
+        "b.maximum": "warning",
+        "c.reference": "warning",
+        "c.nullValues": "error",
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "note"),
+    [
+        ("logicalType: integer\n  physicalType: string\n  logicalTypeOptions: {format: u8}", 'it: format "u8" of a text is not checked'),
+        ("logicalType: string\n  logicalTypeOptions: {format: iban}", 'it: format "iban" is not checked'),
+        ("physicalType: 'struct<a: int>'\n  logicalType: object\n  logicalTypeOptions: {maxProperties: 2}", "it: maxProperties is not checked"),
+        ("logicalType: timestamp\n  logicalTypeOptions: {defaultTimezone: Europe/Berlin}", 'it: defaultTimezone "Europe/Berlin" is not checked'),
+    ],
+)  # fmt: skip
+def test_options_that_nobody_checks(tmp_path: Path, declared: str, note: str) -> None:
+    """They are told, by every plan."""
+    assert read(tmp_path, f"- name: it\n  {declared}").notes == (note,)
 
 
 def test_enum_of_the_newest_standard(tmp_path: Path) -> None:
@@ -309,16 +358,115 @@ def test_rules_of_other_kinds(tmp_path: Path) -> None:
         ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0}]", "invalidValues needs arguments:"),
         ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: []}}]", "no value at all is allowed here"),
         ("logicalType: string\n  quality: [{metric: nullValues, mustBe: 0, severity: bad}]", 'severity "bad" is not known'),
+        ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: abc}}]", "11:66: schema.0.properties.0.quality.0.arguments.validValues: a list of values is needed here"),
+        ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: }}]", "a list of values is needed here"),
+        ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: 3}}]", "a list of values is needed here"),
+        ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: [[a]]}}]", "is no value that a column can have"),
+        ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: [.inf]}}]", '"inf" is no value that a column can have'),
+        ("logicalType: integer\n  logicalTypeOptions: {maximum: .inf}", "11:30: schema.0.properties.0.logicalTypeOptions.maximum: maximum must be a finite number"),
+        ("logicalType: integer\n  logicalTypeOptions: {minimum: .nan}", "minimum must be a finite number"),
+        ("logicalType: number\n  logicalTypeOptions: {maximum: .inf}", "maximum must be a finite number"),
+        ("logicalType: number\n  logicalTypeOptions: {multipleOf: 1.0e-30}", "multipleOf must be at least 1e-18"),
+        ("logicalType: string\n  quality: [{metric: nullValues, mustBeLessThan: .inf}]", "mustBeLessThan: a number is needed"),
+        ("logicalType: string\n  quality: [{metric: nullValues, mustBe: none}]", "mustBe: a number is needed"),
         ("logicalType: string\n  quality: [{metric: duplicateValues, mustBe: 0, arguments: {properties: [itt]}}]", 'names a column "itt" that is not there; did you mean "it"?'),
         ("logicalType: string\n  customProperties: [{property: holdAbove, value: much}]\n  unique: true", "holdAbove must be a share such as 5%"),
         ("logicalType: string\n  partitioned: true\n  customProperties: [{property: partitionTransform, value: week}]", 'unknown transform "week"'),
         ("logicalType: string\n  relationships: [{to: customers}]", "write to: table.column"),
+        ("logicalType: string\n  required: true\n  customProperties: [{property: severity, value: {required: warning}}]", "12:49: schema.0.properties.0.customProperties.0.value: required is always an error: the table stores no row without"),
+        ("logicalType: string\n  customProperties: [{property: severity, value: {type: warning}}]", "type is always an error: a value of another type cannot be stored"),
+        ("logicalType: string\n  primaryKey: true\n  customProperties: [{property: severity, value: warning}]", "the column has no rule that can be a warning; rows are told apart by it"),
+        ("logicalType: string\n  unique: true\n  primaryKey: true\n  customProperties: [{property: severity, value: {unique: warning}}]", "unique is always an error: rows are told apart by it"),
+        ("logicalType: integer\n  logicalTypeOptions: {minimum: 0}\n  customProperties: [{property: severity, value: {minimun: warning}}]", 'the column has no rule "minimun"; did you mean "minimum"?'),
+        ("logicalType: integer\n  logicalTypeOptions: {minimum: 0}\n  customProperties: [{property: severity, value: bad}]", 'severity "bad" is not known'),
+        ("logicalType: object\n  logicalTypeOptions: {required: [b]}\n  properties: [{name: a, logicalType: string}]", 'there is no field "b"'),
     ],
 )  # fmt: skip
 def test_mistakes(tmp_path: Path, declared: str, told: str) -> None:
     [found] = mistakes(tmp_path, f"- name: it\n  {declared}")
     assert told in found
     assert found.startswith("orders.odcs.yaml:")
+
+
+ONLY = "quality: [{{metric: invalidValues, mustBe: 0, arguments: {{validValues: [{}]}}}}]"
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("logicalType: integer\n  logicalTypeOptions: {minimum: 5}\n  " + ONLY.format("1, 2"), "12:66: schema.0.properties.0.quality.0.arguments.validValues: minimum 5 leaves none of 1, 2: no value can keep to all rules"),
+        ("logicalType: string\n  logicalTypeOptions: {pattern: '^[A-Z]+$'}\n  " + ONLY.format("a, b"), "pattern ^[A-Z]+$ leaves none of a, b"),
+        ("logicalType: string\n  logicalTypeOptions: {maxLength: 2}\n  " + ONLY.format("DEU"), "maxLength 2 leaves none of DEU"),
+        ("logicalType: integer\n  " + ONLY.format("abc"), "logicalType integer leaves none of abc"),
+        ("logicalType: date\n  logicalTypeOptions: {maximum: 2020-01-01}\n  " + ONLY.format("2021-01-01"), "maximum 2020-01-01 leaves none of 2021-01-01"),
+        ("logicalType: string\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: [a, b]}}, {metric: invalidValues, mustBe: 0, arguments: {validValues: [c]}}]", "invalidValues leaves none of c"),
+        ("logicalType: integer\n  logicalTypeOptions: {exclusiveMinimum: 1, exclusiveMaximum: 2}", "no whole number lies between these bounds"),
+        ("logicalType: string\n  quality: [{metric: nullValues, mustBeLessThan: 0}]", "nullValues must be less than 0: no number of rows can be that"),
+        ("logicalType: string\n  quality: [{metric: nullValues, mustBeGreaterThan: 100, unit: percent}]", "nullValues must be greater than 100 %: no share of rows can be that"),
+    ],
+)  # fmt: skip
+def test_contradictions(tmp_path: Path, declared: str, told: str) -> None:
+    """Rules that no value, or no number of rows, can keep to together."""
+    [found] = mistakes(tmp_path, f"- name: it\n  {declared}")
+    assert told in found
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (
+            "mustBeGreaterThan: 10|mustBeLessThan: 5",
+            "rowCount must be greater than 10 and must be less than 5: no",
+        ),
+        ("mustBeGreaterThan: 5|mustBeLessThan: 6", "no number of rows can be that"),
+        ("mustBe: 3|mustNotBe: 3", "no number of rows can be that"),
+        ("mustBeLessThan: 0", "rowCount must be less than 0: no number of rows can be that"),
+        ("mustBeBetween: [1, 9]|mustNotBeBetween: [0, 20]", "no number of rows can be that"),
+        ("mustBeGreaterThan: 5|mustBeLessThan: 7", None),
+        ("mustBeBetween: [1, 9]|mustNotBeBetween: [2, 20]", None),
+        ("mustBeGreaterThan: 10|mustBeLessThan: 5, severity: warning", None),
+    ],
+)
+def test_contradictory_counts(tmp_path: Path, counts: str, told: str | None) -> None:
+    table = "quality:\n" + "".join(f"  - {{metric: rowCount, {each}}}\n" for each in counts.split("|"))
+    column = "- {name: it, logicalType: string}"
+    if told is None:
+        assert read(tmp_path, column, table=table).audits
+        return
+    [found] = mistakes(tmp_path, column, table=table)
+    assert told in found
+    assert found.startswith(f"orders.odcs.yaml:{10 + len(counts.split('|'))}:")
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "logicalType: integer\n  logicalTypeOptions: {minimum: 2}\n  " + ONLY.format("1, 2"),
+        "logicalType: string\n  logicalTypeOptions: {pattern: '^\\p{Lu}+$'}\n  " + ONLY.format("a"),
+        "logicalType: boolean\n  " + ONLY.format("true"),
+        "logicalType: integer\n  logicalTypeOptions: {minimum: 5}\n  customProperties: [{property: severity, value: warning}]\n  " + ONLY.format("1"),
+        "logicalType: number\n  logicalTypeOptions: {exclusiveMinimum: 1, exclusiveMaximum: 2}\n  " + ONLY.format("1.5"),
+        "logicalType: timestamp\n  logicalTypeOptions: {minimum: '2020-01-01'}\n  " + ONLY.format("'2020-01-01T00:00:00Z'"),
+        "logicalType: boolean\n  physicalType: varchar(1)\n  " + ONLY.format("'Y', 'N'"),
+        "logicalType: date\n  physicalType: string\n  " + ONLY.format("'31.12.2024'"),
+        "logicalType: date\n  customProperties: [{property: icebergType, value: string}]\n  " + ONLY.format("'31.12.2024'"),
+        "logicalType: integer\n  physicalType: string\n  logicalTypeOptions: {minimum: 5}\n  " + ONLY.format("A1, B2"),
+        "physicalType: 'array<string>'\n  logicalType: array\n  items: {logicalType: integer, " + ONLY.format("A1, B2") + "}",
+        "physicalType: 'struct<A: string>'\n  logicalType: object\n  properties: [{name: a, logicalType: integer, " + ONLY.format("A1, B2") + "}]",
+        "physicalType: 'map<string, string>'\n  logicalType: map\n  map: {key: {logicalType: integer, " + ONLY.format("A1") + "}, value: {logicalType: date, " + ONLY.format("B2") + "}}",
+        "logicalType: integer\n  physicalType: decimal(10,2)\n  logicalTypeOptions: {exclusiveMinimum: 1, exclusiveMaximum: 2}\n  " + ONLY.format("1.5"),
+        "logicalType: number\n  quality: [{metric: invalidValues, mustBe: 0, arguments: {validValues: [1, 2]}}, {metric: invalidValues, mustBe: 0, arguments: {validValues: [1.0, 3.0]}}]",
+        "logicalType: date\n  " + ONLY.format("'2024-1-5'"),
+        "logicalType: date\n  logicalTypeOptions: {minimum: '2024-1-5', maximum: '2024-01-10'}\n  " + ONLY.format("'2024-01-7'"),
+        "logicalType: boolean\n  " + ONLY.format("'yes'"),
+        "logicalType: string\n  logicalTypeOptions: {pattern: '^[A-Z&&[^IO]]{2}$'}\n  " + ONLY.format("AB"),
+        "logicalType: string\n  logicalTypeOptions: {pattern: '^[a-c[x-z]]$'}\n  " + ONLY.format("x"),
+        "logicalType: string\n  logicalTypeOptions: {pattern: '^\\W$'}\n  " + ONLY.format("é"),
+        "logicalType: string\n  logicalTypeOptions: {minLength: 3}\n  " + ONLY.format("1"),
+    ],
+)  # fmt: skip
+def test_rules_that_go_together(tmp_path: Path, declared: str) -> None:
+    assert read(tmp_path, f"- name: it\n  {declared}").rules
 
 
 def test_column_twice(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ OF_COLUMN = (
     "bloomFilter",
     "renamedFrom",
     "icebergType",
+    "severity",
     "holdAbove",
     "failAbove",
 )

@@ -9,6 +9,7 @@ from typing import Any
 from esker.errors import Problem
 from esker.project.contract.columns import column_name, is_known, read_columns
 from esker.project.contract.model import Contract, ContractColumn, Reference, RowRule, Unique
+from esker.project.contract.older import modernize
 from esker.project.contract.options import Mistake, Options, misspelt
 from esker.project.contract.rules import RuleReader
 from esker.project.contract.standard import check_standard
@@ -34,7 +35,12 @@ def read_contract(path: Path, shown_as: str, table: str, wanted: str | None = No
 
     Raises InvalidYaml or UnreadableContract.
     """
-    document = read_document(path, shown_as)
+    return contract_of(read_document(path, shown_as), table, wanted)
+
+
+def contract_of(document: Document, table: str, wanted: str | None = None) -> Contract:
+    """Return what a contract that was read as YAML says of a table, or raise UnreadableContract."""
+    modernize(document)
     if problems := check_standard(document):
         raise UnreadableContract(problems)
     try:
@@ -54,9 +60,9 @@ def _contract(document: Document, table: str, wanted: str | None) -> Contract:
     for index, column in enumerate(columns):
         if why := why_reserved(column.name):
             raise Mistake((*path, "properties", index, "name"), why)
-    rules = RuleReader(document, path)
+    rules = RuleReader(document, path, columns)
     rules.read()
-    _check_names(document, path, columns, rules)
+    _check_names(columns, rules)
     options = Options(document, path)
     keys = [each for each in declared["properties"] if each.get("primaryKey")]
     keys.sort(key=lambda each: each.get("primaryKeyPosition") or 0)
@@ -106,7 +112,7 @@ def _place(document: Document, table: str, wanted: str | None) -> KeyPath:
     """Return where a contract describes a table."""
     tables = document.at(("schema",)) or []
     if not tables:
-        raise Mistake((), "the contract describes no table; write schema:")
+        raise Mistake(("schema",), "the contract describes no table; write schema:")
     names = [{str(each.get("name")), str(each.get("physicalName") or each.get("name"))} for each in tables]
     if wanted is not None:
         for index, known in enumerate(names):
@@ -128,7 +134,7 @@ def _place(document: Document, table: str, wanted: str | None) -> KeyPath:
     )
 
 
-def _check_names(document: Document, path: KeyPath, columns: list[ContractColumn], rules: RuleReader) -> None:
+def _check_names(columns: list[ContractColumn], rules: RuleReader) -> None:
     """Raise Mistake for a rule that names a column which the contract lacks."""
     known = {column.name.lower() for column in columns}
     for rule in rules.rules:
@@ -139,10 +145,12 @@ def _check_names(document: Document, path: KeyPath, columns: list[ContractColumn
             if name.lower() not in known:
                 guess = closest(name, [column.name for column in columns])
                 hint = f'; did you mean "{guess}"?' if guess else ""
-                raise Mistake(path, f'rule "{rule.name}" names a column "{name}" that is not there{hint}')
+                place = rules.place(rule.name)
+                raise Mistake(place, f'rule "{rule.name}" names a column "{name}" that is not there{hint}')
     for audit in rules.audits:
         if audit.column is not None and audit.column.lower() not in known:
-            raise Mistake(path, f'rule "{audit.name}" names a column "{audit.column}" that is not there')
+            place = rules.place(audit.name)
+            raise Mistake(place, f'rule "{audit.name}" names a column "{audit.column}" that is not there')
 
 
 def _partition_by(document: Document, path: KeyPath, options: Options) -> tuple[str, ...]:
@@ -214,7 +222,7 @@ def _properties(document: Document, path: KeyPath, options: Options) -> dict[str
     if (size := options.get("targetFileSize")) is not None:
         try:
             found["write.target-file-size-bytes"] = str(int(parse_size(size)))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise Mistake(options.place("targetFileSize"), str(error)) from None
     for index, each in enumerate(document.at((*path, "properties"))):
         if Options(document, (*path, "properties", index)).get("bloomFilter"):

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any, Literal, cast
 
+from esker.project.contract.arguments import Arguments, plain_values
 from esker.project.contract.columns import column_name
+from esker.project.contract.contradictions import (
+    Counts,
+    ValueSet,
+    check_bounds,
+    check_values,
+    check_whole,
+)
 from esker.project.contract.model import (
     OPERATORS,
     Audit,
     Bound,
+    ContractColumn,
     PluggedIn,
     Reference,
     RowRule,
@@ -17,20 +29,21 @@ from esker.project.contract.model import (
     Unique,
 )
 from esker.project.contract.options import Mistake, Options
-from esker.project.contract.type_options import check_bounds, matches, option_tests, unchecked_format
-from esker.project.contract.value import ColumnValue, Value, sql_value
+from esker.project.contract.severity import Severities, parse_severity
+from esker.project.contract.type_options import (
+    check_numbers,
+    field_tests,
+    matches,
+    option_tests,
+    unchecked_options,
+)
+from esker.project.contract.value import ColumnValue, Value, is_number, sql_value
 from esker.project.document import Document, KeyPath
-from esker.project.types import quoted
+from esker.project.types import Array, Map, Struct, Type, quoted
 
 ENGINE = "esker"
 """The engine of custom rules that are SQL conditions on a row, or audits."""
 
-_SEVERITIES: dict[str, Severity] = {
-    "error": "error",
-    "warning": "warning",
-    "warn": "warning",
-    "info": "warning",
-}
 _THERE = "{value} IS NOT NULL"
 _BUILT_IN = ("malformed", "type", "required", "rows_read", "rows_bad")
 
@@ -38,17 +51,26 @@ _BUILT_IN = ("malformed", "type", "required", "rows_read", "rows_bad")
 class RuleReader:
     """Reads the rules of one table of a contract."""
 
-    def __init__(self, document: Document, table: KeyPath) -> None:
+    def __init__(self, document: Document, table: KeyPath, columns: Sequence[ContractColumn]) -> None:
         self.document, self.table = document, table
+        self._types = {each.name.lower(): each.column.type for each in columns}
         self.rules: list[Rule] = []
         self.audits: list[Audit] = []
         self.notes: list[str] = []
+        self._places: dict[str, KeyPath] = {}
+        self._counts = Counts()
+
+    def place(self, name: str) -> KeyPath:
+        """Return where a rule stands."""
+        return self._places[name]
 
     def read(self) -> None:
         """Read all rules, or raise Mistake."""
         declared = self.document.at(self.table)
         for index, each in enumerate(declared.get("properties") or ()):
-            self._of_property((*self.table, "properties", index), each, ColumnValue(column_name(each)))
+            name = column_name(each)
+            kind = self._types.get(name.lower())
+            self._of_property((*self.table, "properties", index), each, ColumnValue(name), kind)
         keys = [each for each in declared.get("properties") or () if each.get("primaryKey")]
         if keys:
             keys.sort(key=lambda each: each.get("primaryKeyPosition") or 0)
@@ -62,46 +84,92 @@ class RuleReader:
     def _add(self, path: KeyPath, rule: Rule | Audit) -> None:
         if rule.name in _BUILT_IN:
             raise Mistake(path, f'"{rule.name}" is the name of a check that every row goes through')
-        if any(rule.name == other.name for other in (*self.rules, *self.audits)):
-            raise Mistake(path, f'two rules are called "{rule.name}"', "Give one of them another name:")
+        taken = {other.name for other in (*self.rules, *self.audits)}
+        if rule.name in taken:
+            if _label(self.document.at(path)) is not None:
+                raise Mistake(path, f'two rules are called "{rule.name}"', "Give one of them another name:")
+            # Nobody gave it a name: it takes its turn.
+            others = (f"{rule.name}.{number}" for number in count(2))
+            rule = replace(rule, name=next(name for name in others if name not in taken))
+        self._places[rule.name] = path
         if isinstance(rule, Audit):
             self.audits.append(rule)
         else:
             self.rules.append(rule)
 
-    def _of_property(self, path: KeyPath, declared: dict[str, Any], value: Value) -> None:
+    def _of_property(self, path: KeyPath, declared: dict[str, Any], value: Value, kind: Type | None) -> None:
         """Read the rules of a property and of what is inside it."""
         is_column = isinstance(value, ColumnValue)
-        self._options(path, declared, value)
+        severities = Severities(self.document, path)
+        self._options(path, declared, value, kind, severities)
         if declared.get("enum") is not None:
-            values = [each["value"] for each in declared["enum"]]
-            self._one_of((*path, "enum"), f"{value.name}.enum", value, values)
+            values = plain_values((*path, "enum"), [each["value"] for each in declared["enum"]])
+            severity = severities.of("enum")
+            self._one_of((*path, "enum"), f"{value.name}.enum", value, values, severity=severity)
         if declared.get("unique") and not declared.get("primaryKey"):
             if not is_column:
                 raise Mistake((*path, "unique"), "only a column of its own can be unique")
-            limits = Options(self.document, path).limits()
-            self._add(path, Unique(f"{value.name}.unique", (value.name,), limits=limits))
+            limits, severity = Options(self.document, path).limits(), severities.of("unique")
+            self._add(path, Unique(f"{value.name}.unique", (value.name,), severity, limits))
+        severities.check()
+        self._check_values(path, declared, kind, severities)
         for index, each in enumerate(declared.get("relationships") or ()):
             self._relationship((*path, "relationships", index), each, value.name if is_column else None)
         for index, each in enumerate(declared.get("quality") or ()):
             self._quality((*path, "quality", index), each, value)
         for index, each in enumerate(declared.get("properties") or ()):
-            self._of_property((*path, "properties", index), each, value.field(column_name(each)))
+            name = column_name(each)
+            self._of_property((*path, "properties", index), each, value.field(name), _field_type(kind, name))
         if isinstance(declared.get("items"), dict):
-            self._of_property((*path, "items"), declared["items"], value.element())
-        for part, inside in (("key", value.key()), ("value", value.value())):
+            element = kind.element if isinstance(kind, Array) else None
+            self._of_property((*path, "items"), declared["items"], value.element(), element)
+        of_key, of_value = (kind.key, kind.value) if isinstance(kind, Map) else (None, None)
+        for part, inside, of_part in (("key", value.key(), of_key), ("value", value.value(), of_value)):
             inner = (declared.get("map") or {}).get(part)
             if isinstance(inner, dict):
-                self._of_property((*path, "map", part), inner, inside)
+                self._of_property((*path, "map", part), inner, inside, of_part)
 
-    def _options(self, path: KeyPath, declared: dict[str, Any], value: Value) -> None:
-        place, kind = (*path, "logicalTypeOptions"), declared.get("logicalType")
+    def _options(
+        self,
+        path: KeyPath,
+        declared: dict[str, Any],
+        value: Value,
+        kind: Type | None,
+        severities: Severities,
+    ) -> None:
+        place, logical = (*path, "logicalTypeOptions"), declared.get("logicalType")
         options = declared.get("logicalTypeOptions") or {}
-        check_bounds(place, options)
-        for option, condition, why in option_tests(kind, options):
-            self._row((*place, option), f"{value.name}.{option}", value, condition, why)
-        if (unchecked := unchecked_format(kind, options)) is not None:
-            self.notes.append(f'{value.name}: format "{unchecked}" is not checked')
+        check_numbers(place, options)
+        check_bounds(place, kind, options)
+        fields = [column_name(each) for each in declared.get("properties") or ()]
+        for missing in (name for name in options.get("required") or () if fields and name not in fields):
+            raise Mistake((*place, "required"), f'there is no field "{missing}"')
+        for option, condition, why in (*option_tests(logical, kind, options), *field_tests(options, fields)):
+            name, severity = f"{value.name}.{option}", severities.of(option)
+            self._row((*place, option), name, value, condition, why, severity=severity)
+        for unchecked in unchecked_options(logical, kind, options, fields):
+            self.notes.append(f"{value.name}: {unchecked} is not checked")
+
+    def _check_values(
+        self, path: KeyPath, declared: dict[str, Any], kind: Type | None, severities: Severities
+    ) -> None:
+        """Raise Mistake when no value keeps to all rules of a property. Warnings may say what they like."""
+        sets: list[ValueSet] = []
+        if declared.get("enum") is not None and severities.of("enum") == "error":
+            values = [each["value"] for each in declared["enum"]]
+            sets.append(ValueSet((*path, "enum"), "enum", values))
+        for index, each in enumerate(declared.get("quality") or ()):
+            place = (*path, "quality", index)
+            given = Arguments(place, each)
+            if each.get("metric") != "invalidValues" or "validValues" not in given:
+                continue
+            if _severity(place, each) == "error" and self._bound(place, each).admits_none:
+                values = given.values("validValues")
+                sets.append(ValueSet(given.place("validValues"), _label(each) or "invalidValues", values))
+        options = declared.get("logicalTypeOptions") or {}
+        strict = {name: value for name, value in options.items() if severities.of(name) == "error"}
+        check_whole((*path, "logicalTypeOptions"), kind, strict)
+        check_values(declared.get("logicalType"), kind, strict, sets)
 
     def _one_of(self, path: KeyPath, rule: str, value: Value, values: list[Any], **facts: Any) -> None:
         if not values:
@@ -165,8 +233,10 @@ class RuleReader:
         metric = declared.get("metric") or declared.get("rule")
         bound = self._bound(path, declared)
         rule = _named(declared, value, str(metric))
-        given = declared.get("arguments") or {}
+        given = Arguments(path, declared)
         severity = _severity(path, declared)
+        if severity == "error":
+            self._counts.add(path, value.name if value else "", str(metric), given.said, bound)
         if metric == "rowCount":
             file, line = self.document.file, self._line(path)
             self._add(path, Audit(rule, "row_count", bound, severity=severity, file=file, line=line))
@@ -178,7 +248,7 @@ class RuleReader:
             "limits": Options(self.document, path).limits(),
         }
         if metric == "duplicateValues":
-            columns = tuple(given.get("properties") or ([value.name] if value else ()))
+            columns = given.texts("properties") or ((value.name,) if value else ())
             if not columns:
                 raise Mistake(path, "duplicateValues of a table needs arguments: {properties: […]}")
             self._add(path, Unique(rule, columns, **facts))
@@ -189,15 +259,15 @@ class RuleReader:
             case "nullValues":
                 self._row(path, rule, value, _THERE, "has no value", sees_null=True, **facts)
             case "missingValues":
-                missing = [each for each in given.get("missingValues") or ["", None] if each is not None]
+                missing = given.values("missingValues") if "missingValues" in given else [""]
                 literals = ", ".join(sql_value(each) for each in missing)
                 test = f"{_THERE} AND {{value}} NOT IN ({literals})" if missing else _THERE
                 self._row(path, rule, value, test, "counts as missing", sees_null=True, **facts)
             case "invalidValues" if "validValues" in given:
-                place = (*path, "arguments", "validValues")
-                self._one_of(place, rule, value, list(given["validValues"]), **facts)
+                values = given.values("validValues")
+                self._one_of(given.place("validValues"), rule, value, values, **facts)
             case "invalidValues" if "pattern" in given:
-                self._row(path, rule, value, *matches(given["pattern"]), **facts)
+                self._row(path, rule, value, *matches(given.text("pattern")), **facts)
             case "invalidValues":
                 raise Mistake(path, "invalidValues needs arguments: {validValues: […]} or {pattern: …}")
             case _:
@@ -214,7 +284,7 @@ class RuleReader:
             Audit(
                 _named(declared, value, "sql"),
                 "sql",
-                self._bound(path, declared),
+                self._bound(path, declared, may_be_text=True),
                 query=query,
                 severity=_severity(path, declared),
                 file=self.document.file,
@@ -275,13 +345,18 @@ class RuleReader:
             ),
         )
 
-    def _bound(self, path: KeyPath, declared: dict[str, Any]) -> Bound:
+    def _bound(self, path: KeyPath, declared: dict[str, Any], *, may_be_text: bool = False) -> Bound:
         operator = next((name for name in OPERATORS if name in declared), None)
         if operator is None:
             raise Mistake(path, "one operator is needed, such as mustBe or mustBeLessThan")
-        value = declared[operator]
-        if operator.endswith("Between") and value[0] > value[1]:
-            raise Mistake((*path, operator), "the smaller number comes first")
+        value, place = declared[operator], (*path, operator)
+        if operator.endswith("Between"):
+            if not isinstance(value, list) or len(value) != 2 or not all(is_number(each) for each in value):
+                raise Mistake(place, "two numbers are needed")
+            if value[0] > value[1]:
+                raise Mistake(place, "the smaller number comes first")
+        elif not is_number(value) and not (may_be_text and isinstance(value, str | bool)):
+            raise Mistake(place, "a number is needed")
         unit = str(declared.get("unit") or "rows").lower()
         return Bound(operator, value, is_percent=unit in ("percent", "%"))
 
@@ -301,6 +376,7 @@ class RuleReader:
                 columns,
                 tables.pop(),
                 tuple(target[1] for target in targets),
+                severity=Severities(self.document, path).only(),
                 limits=Options(self.document, path).limits(),
                 line=self._line(path),
             ),
@@ -336,7 +412,7 @@ class RuleReader:
             if not column:
                 raise Mistake(path, "name the column with the moments: element: table.column")
             unit = units.get(str(each.get("unit") or "d").lower())
-            if unit is None or isinstance(each["value"], bool) or not isinstance(each["value"], int | float):
+            if unit is None or not is_number(each["value"]):
                 raise Mistake(path, "write value: as a number, and unit: as d, h or min")
             self._add(
                 path,
@@ -351,9 +427,15 @@ class RuleReader:
             )
 
 
-def _label(declared: dict[str, Any]) -> str | None:
+def _field_type(kind: Type | None, name: str) -> Type | None:
+    """Return the type of a field of a struct."""
+    fields = kind.fields if isinstance(kind, Struct) else ()
+    return next((each.type for each in fields if each.name.lower() == name.lower()), None)
+
+
+def _label(declared: Any) -> str | None:
     """Return what a rule is called in the contract, if it is called anything."""
-    return declared.get("name") or declared.get("id")
+    return (declared.get("name") or declared.get("id")) if isinstance(declared, dict) else None
 
 
 def _named(declared: dict[str, Any], value: Value | None, otherwise: str) -> str:
@@ -362,10 +444,7 @@ def _named(declared: dict[str, Any], value: Value | None, otherwise: str) -> str
 
 
 def _severity(path: KeyPath, declared: dict[str, Any]) -> Severity:
-    text = str(declared.get("severity") or "error").lower()
-    if text not in _SEVERITIES:
-        raise Mistake((*path, "severity"), f'severity "{text}" is not known; write error or warning')
-    return _SEVERITIES[text]
+    return parse_severity((*path, "severity"), declared.get("severity") or "error")
 
 
 def _listed(value: Any) -> list[str]:

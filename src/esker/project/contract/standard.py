@@ -9,9 +9,12 @@ from importlib.resources import files
 from typing import Any
 
 from esker.errors import Problem
+from esker.project.contract.older import is_old
 from esker.project.document import Document, KeyPath
 from esker.project.suggest import closest
 
+_READ = ("apiVersion", "kind", "id", "version", "status", "schema", "slaProperties", "slaDefaultElement")
+"""What is looked at in contracts of an older version."""
 VERSIONS = ("v3.0.0", "v3.0.1", "v3.0.2", "v3.1.0", "v3.2.0")
 
 
@@ -23,11 +26,15 @@ def check_standard(document: Document) -> list[Problem]:
     if version not in VERSIONS:
         known = f"Esker reads {VERSIONS[0]} to {VERSIONS[-1]}"
         if version is None:
-            return [document.problem((), f'key "apiVersion" is missing; {known}')]
+            return [document.problem(("apiVersion",), f'key "apiVersion" is missing; {known}')]
         return [
             document.problem(("apiVersion",), f'version "{version}" of the standard is not known; {known}')
         ]
-    found = (_problem(document, error) for error in _leaves(_validator().iter_errors(document.data)))
+    errors = _leaves(_validator().iter_errors(document.data))
+    if is_old(document):
+        # The schema is that of the newest version, which knows other keys of teams, prices and the like.
+        errors = (error for error in errors if not error.absolute_path or error.absolute_path[0] in _READ)
+    found = (_problem(document, error) for error in errors)
     told = (each for each in found if each is not None)
     return list({(each.line, each.column, each.message): each for each in told}.values())
 
@@ -64,7 +71,7 @@ def _problem(document: Document, error: Any) -> Problem | None:
             names = [name for name in _named(error.message) if isinstance(error.instance, dict)]
             known = _known_keys(path)
             # A key whose value is wrong counts as not understood, too.
-            inner = _INNER.get(error.instance.get("logicalType")) if names else None
+            inner = _INNER.get(str(error.instance.get("logicalType"))) if names else None
             unknown = [name for name in names if name in error.instance and name not in (*known, inner)]
             if not unknown:
                 return None

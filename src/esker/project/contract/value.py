@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 from esker.project.types import literal, quoted
@@ -86,6 +87,13 @@ class _Element(Value):
             return f"forall({self._items.format(value)}, {variable} -> {inner})"
 
         return self._holder.every(of_all, sees_null=False)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value of a contract is a number that SQL knows: finite, of at most 38 digits."""
+    if isinstance(value, bool):
+        return False
+    return abs(value) < 10**38 if isinstance(value, int) else isinstance(value, float) and isfinite(value)
 
 
 def sql_value(value: Any, kind: str | None = None) -> str:
