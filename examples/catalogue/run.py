@@ -1,15 +1,18 @@
 """Two catalogues kept in tables: CALM from an OAI-PMH feed, Sierra from a REST API, each by windows of time.
 
 `run.py [FOLDER]` starts both servers, makes a project (in .demo/catalogue if no folder is named), loads all
-records, changes some at the source, and loads again. The project stays, to look at; the next time it is made
-anew.
+records, changes some at the source, and loads again. What changed is delivered as works: to the search
+server that SEARCH_URL names, or as files. The project stays, to look at; the next time it is made anew.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -22,6 +25,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 
 import esker
 from esker.pipeline.api import OpenProject
+from esker.pipeline.deliver import DeliveryReport, DeliveryResult
 from esker.pipeline.result import RunReport
 from examples.catalogue.servers.calm import Calm
 from examples.catalogue.servers.serving import serving
@@ -31,6 +35,13 @@ EVERY = timedelta(seconds=2)
 """How long the windows in esker.yml are."""
 ARCHIVES, BOOKS = 60, 40
 TABLES = {"calm": "catalogue.calm", "sierra": "catalogue.sierra"}
+SEARCH = "search"
+"""The environment in which works go to a search server."""
+INDICES = ("archives", "books")
+HOW_TO_SEARCH = """Works are files in {folder}/works. To search them, start a server and run this again:
+  docker run -d -p 9200:9200 -e discovery.type=single-node -e DISABLE_SECURITY_PLUGIN=true \\
+    opensearchproject/opensearch:3
+  SEARCH_URL=http://localhost:9200 .venv/bin/python examples/catalogue/run.py"""
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,10 @@ def book(number: int, *, is_known: bool | None = None) -> dict[str, Any]:
             "id": f"b{1000 + number}",
             "updatedDate": "2026-10-01T09:00:00Z",
             "title": f"A “Herbal”, part {number}",
+            "author": f"Herbalist {number % 5}",
+            "publishYear": 1600 + number,
+            "lang": {"code": "eng", "name": "English"},
+            "suppressed": number % 10 == 9,
             "varFields": [{"marcTag": "245", "content": "\\"}],
         }
     return parts
@@ -135,12 +150,12 @@ def running() -> Iterator[Sources]:
         yield Sources(calm, sierra, f"{calm_url}/oai", sierra_url, start)
 
 
-def make_project(folder: Path, sources: Sources) -> None:
-    """Make the project anew. Addresses and the secret stand in its .env."""
+def make_project(folder: Path, sources: Sources, search: str | None = None) -> None:
+    """Make the project anew. Addresses, also that of a search server, and the secret stand in its .env."""
     if (folder / "esker.yml").exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for part in ("contracts", "sql"):
+    for part in ("contracts", "sql", "transforms"):
         shutil.copytree(HERE / part, folder / part)
     shutil.copy(HERE / "esker.yml", folder)
     settings = {
@@ -149,6 +164,8 @@ def make_project(folder: Path, sources: Sources) -> None:
         "SIERRA_SECRET": sources.sierra.secret,
         "CATALOGUE_START": stamp(sources.start),
     }
+    if search is not None:
+        settings["SEARCH_URL"] = search
     lines = (f"{name}={value}\n" for name, value in settings.items())
     (folder / ".env").write_text("".join(lines), encoding="utf-8")
 
@@ -161,6 +178,24 @@ def let_windows_pass() -> None:
     """Wait until the window is over in which something happens now."""
     every = EVERY.total_seconds()
     time.sleep(every - time.time() % every + 0.05)
+
+
+def search_works(server: str, words: str) -> list[str]:
+    """Return the titles that a search for words finds in both indices, the best first."""
+    place = f"{server}/{','.join(INDICES)}"
+    # A second later it would show what was delivered by itself.
+    _post(f"{place}/_refresh")
+    query = {"multi_match": {"query": words, "fields": ["title", "description", "creators"]}}
+    found = _post(f"{place}/_search", {"query": query, "size": 5})
+    return [hit["_source"]["title"] for hit in found["hits"]["hits"]]
+
+
+def _post(address: str, body: Any = None) -> Any:
+    content = json.dumps(body or {}).encode()
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(address, content, headers, method="POST")
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
 
 
 def outcomes(rows: Any) -> dict[str, int]:
@@ -182,6 +217,31 @@ def tell_runs(report: RunReport) -> None:
             print(f"          {result.error.message}")
 
 
+def tell_deliveries(report: DeliveryReport) -> None:
+    for result in report.consumers:
+        tell_delivery(result)
+
+
+def tell_reindexes(project: OpenProject) -> None:
+    for consumer in project.project.consumers:
+        tell_delivery(project.reindex(consumer))
+
+
+def tell_delivery(result: DeliveryResult) -> None:
+    rows = result.rows
+    unwanted = f" ({rows.unwanted} not wanted)" if rows.unwanted else ""
+    told = f"{rows.sent:3} sent, {rows.deleted} deleted{unwanted}"
+    print(f"  {result.consumer:8} {result.status:9} {told}", flush=True)
+    if result.error is not None:
+        print(f"           {result.error.message}")
+
+
+def tell_hits(server: str, words: str) -> None:
+    print(f"  A search for “{words}” finds:")
+    for title in search_works(server, words) or ["nothing"]:
+        print(f"    {title}", flush=True)
+
+
 def tell_windows(project: OpenProject, pipeline: str) -> None:
     for line in project.windows(pipeline):
         print(f"  {line.since:%T} to {line.until:%T}  {line.status}", flush=True)
@@ -195,21 +255,32 @@ def tell_changes(project: OpenProject, pipeline: str, since: int) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     folder = Path(arguments[0]) if arguments else HERE.parents[1] / ".demo/catalogue"
+    server = os.environ.get("SEARCH_URL")
     with running() as sources:
-        make_project(folder, sources)
-        project = esker.open(folder)
+        make_project(folder, sources, server)
+        project = esker.open(folder, SEARCH if server else None)
         sources.fill()
         archives, books = len(sources.calm.records), len(sources.sierra.records)
         tell(f"1. CALM has {archives} records, Sierra {books}: load them")
         first = project.run_all()
         tell_runs(first)
+        tell("Deliver them, as works:")
+        if server:
+            tell_reindexes(project)
+            tell_hits(server, "herbal letters")
+        else:
+            tell_deliveries(project.deliver_all())
 
         tell("2. Some are changed, deleted, added")
         sources.change()
         let_windows_pass()
         tell_runs(project.run_all())
-        tell("What changed in CALM's table, for whoever keeps a search index:")
+        tell("What changed in CALM's table:")
         tell_changes(project, "calm", since=first.pipelines[0].changeset or 0)
+        tell("Only that is delivered:")
+        tell_deliveries(project.deliver_all())
+        if server:
+            tell_hits(server, "corrected")
 
         tell("3. Some come back; the API of Sierra fails when it comes to b1010")
         sources.bring_back()
@@ -223,6 +294,7 @@ def main(arguments: Sequence[str]) -> None:
         sources.sierra.broken.clear()
         tell_runs(project.run_all())
         tell_windows(project, "sierra")
+        tell_deliveries(project.deliver_all())
 
         tell("5. The tables")
         for name, table in TABLES.items():
@@ -230,7 +302,15 @@ def main(arguments: Sequence[str]) -> None:
             print(f"  {name:7} {rows.count():3} records, {rows.where('deleted').count()} of them deleted")
         for row in project.show_quarantined("calm"):
             print(f"  calm's quarantine: {row['reason']}")
-    tell(f"The project stays in {folder}: esker show catalogue.sierra --project {folder}")
+
+        if server:
+            tell("6. All works, into new indices; then the aliases are switched")
+            tell_reindexes(project)
+            tell_hits(server, "corrected")
+    env = f" --env {SEARCH}" if server else ""
+    tell(f"The project stays in {folder}: esker status --project {folder}{env}")
+    if not server:
+        print(HOW_TO_SEARCH.format(folder=folder))
 
 
 if __name__ == "__main__":

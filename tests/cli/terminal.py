@@ -37,7 +37,7 @@ def ask(*arguments: str | Path, folder: Path, **changes: str | None) -> Answer:
 
 
 class Terminal:
-    """Runs commands in this process. Only for verbs that need no Spark."""
+    """Runs commands in this process. Those that need Spark use the one of the tests: `spark_running`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch = monkeypatch

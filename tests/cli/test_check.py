@@ -24,8 +24,22 @@ def test_the_document_of_a_right_project(terminal: Terminal, shop: Path) -> None
         "project": "shop",
         "environment": None,
         "pipelines": ["orders", "customers"],
+        "consumers": [],
         "notes": [],
     }
+
+
+def test_consumers_are_told_too(terminal: Terminal, shop: Path) -> None:
+    """Whoever declares a consumer sees that it was looked at."""
+    (shop / "esker.yml").write_text(
+        "project: shop\n"
+        "defaults: {source: {type: files, path: a, format: csv}, mode: upsert, key: [id]}\n"
+        "pipelines: {sales: {table: s.a}}\n"
+        "consumers: {news: {from: sales, to: {type: files, path: out}}}\n"
+    )
+    answer = terminal.ask("check", "--project", shop)
+    assert (answer.status, answer.stdout) == (0, "shop: 1 pipeline, 1 consumer, no problems\n")
+    assert terminal.ask("check", "-p", shop, "--json").document["consumers"] == ["news"]
 
 
 def test_a_catalog_for_one_writer_is_told_of(terminal: Terminal, shop: Path) -> None:
@@ -38,6 +52,50 @@ def test_a_catalog_for_one_writer_is_told_of(terminal: Terminal, shop: Path) -> 
     assert note.startswith("  note: catalog lake: a hadoop catalog is for one writer at a time")
     [told] = terminal.ask("check", "-p", shop, "--json").document["notes"]
     assert note.endswith(told)
+
+
+CONSUMERS = """\
+project: shop
+connections:
+  search: {type: elasticsearch, hosts: ["http://localhost:9200"]}
+  hook: {type: webhook, url: "http://localhost/hook"}
+pipelines:
+  sales: {source: {type: files, path: "*.csv", format: csv}, table: shop.sales, mode: upsert, key: [id]}
+consumers:
+"""
+
+
+@pytest.mark.parametrize(
+    ("consumer", "told"),
+    [
+        ("{from: sale, to: {type: files, path: out}}", 'from: "sale" is no pipeline; did you mean "sales"?'),
+        ("{form: sales, to: {type: files, path: out}}", 'form: unknown key "form"; did you mean "from"?'),
+        ("{from: sales}", 'key "to" is missing'),
+        ("{from: sales, to: {type: files, paht: out}}", 'to.paht: unknown key "paht"; did you mean "path"?'),
+        ("{from: sales, to: {type: elastic}}", 'unknown type "elastic"; did you mean "elasticsearch"?'),
+        (
+            "{from: sales, to: {type: elasticsearch, connection: serach, index: a}}",
+            'to.connection: "serach" is no connection of type elasticsearch; did you mean "search"?',
+        ),
+        (
+            "{from: sales, to: {type: elasticsearch, connection: hook, index: a}}",
+            '"hook" is no connection of type elasticsearch; it is of type webhook; there is search',
+        ),
+        ("{from: sales, transform: to_work, to: {type: files, path: out}}", "write file and function"),
+        (
+            "{from: sales, transform: sql/a.sql, to: {type: files, path: out}}",
+            'transform: there is no file "sql/a.sql"',
+        ),
+    ],
+)
+def test_a_mistake_in_a_consumer(terminal: Terminal, tmp_path: Path, consumer: str, told: str) -> None:
+    """Told with its line, and with what was probably meant, before anything is started."""
+    (tmp_path / "esker.yml").write_text(f"{CONSUMERS}  news: {consumer}\n")
+    for verb in ("check", "deliver"):
+        answer = terminal.ask(verb, "--project", tmp_path)
+        assert answer.status == 2
+        assert told in answer.stderr
+        assert "esker.yml:8:" in answer.stderr
 
 
 def test_nothing_is_touched(terminal: Terminal, shop: Path) -> None:

@@ -6,15 +6,19 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import sqlalchemy as sa
 
-from esker.ledger.leases import LeaseTaken, held
+from esker.errors import StateError
+from esker.ledger import leases as leasing
+from esker.ledger.leases import Lease, LeaseTaken, held
 from esker.ledger.process import this_process
 from esker.ledger.state import VERSION, State, leases, text_of
 from tests.ledger.states import project_in
@@ -138,6 +142,46 @@ def test_who_lost_a_lease_does_not_release_the_next_holders(state: State) -> Non
     with held(state, "shop/sales"), state.begin() as connection:
         connection.execute(leases.update().values(holder="the next one"))
     assert stored(state) == ["shop/sales"]
+
+
+def lost(lease: Lease, *, within: float) -> bool:
+    """Tell whether a lease is lost before so many seconds are over."""
+    until = time.monotonic() + within
+    while not lease.is_lost and time.monotonic() < until:
+        time.sleep(0.01)
+    return lease.is_lost
+
+
+def test_a_holder_learns_that_somebody_else_has_its_lease(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the next renewal, and for good."""
+    monkeypatch.setattr(leasing, "_RENEWAL", 0.05)
+    with held(state, "shop/sales") as lease:
+        assert not lost(lease, within=0.2)
+        with state.begin() as connection:
+            connection.execute(leases.update().values(holder="the next one"))
+        assert lost(lease, within=10)
+
+
+def test_a_lease_that_cannot_be_renewed_is_lost_before_others_take_it(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the database a holder knows by its clock; if nobody took it meanwhile, it goes on."""
+    monkeypatch.setattr(leasing, "_RENEWAL", 0.05)
+    monkeypatch.setattr(leasing, "_DURATION", timedelta(seconds=1))
+    monkeypatch.setattr(leasing, "_MARGIN", timedelta(seconds=0.5))
+
+    def fail() -> NoReturn:
+        raise StateError("the database", "is away")
+
+    with held(state, "shop/sales") as lease:
+        assert not lost(lease, within=1.2)
+        with monkeypatch.context() as patch:
+            patch.setattr(state, "begin", fail)
+            assert lost(lease, within=10)
+        lease.renew(state)
+        assert not lost(lease, within=0.2)
 
 
 @pytest.mark.process

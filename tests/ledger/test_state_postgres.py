@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +15,10 @@ from uuid import uuid4
 import pytest
 from psycopg import sql
 
-from esker.errors import StateError
+from esker.errors import ConsumerFenced, StateError
 from esker.ledger.leases import LeaseTaken, held
+from esker.ledger.offsets import Offset, store_offset, stored_offset
+from esker.ledger.reindexes import done_tasks, record_task
 from esker.ledger.run_id import new_run_id
 from esker.ledger.runs import last_success, latest_runs, record_end, record_start
 from esker.ledger.state import State, text_of
@@ -25,6 +27,7 @@ from tests.command import esker
 from tests.folder import Folder
 from tests.servers.ports import free_port
 from tests.servers.postgres import Database, Postgres
+from tests.servers.waiting import wait_until
 
 pytestmark = pytest.mark.server
 
@@ -101,6 +104,43 @@ def test_a_lease_that_ran_out_is_taken_over(state: State, database: Database) ->
         with held(state, "shop/sales"):
             pass
         assert connection.execute("SELECT count(*) FROM esker_leases").fetchone() == (0,)
+
+
+def test_an_offset_is_stored_by_whoever_holds_the_lease(
+    state: State, folder: Folder, database: Database
+) -> None:
+    """A machine that was stopped for long stores nothing, nor does one that saw another offset."""
+    one, two, three = (Offset("table", number, "run", number, number) for number in (1, 2, 3))
+    with closing(State.open(load_project(folder.path))) as other, held(state, "shop/search") as lost:
+        store_offset(state, "shop", "search", lost, None, one)
+        with database.connect() as connection:
+            before = text_of(state.now() - timedelta(seconds=1))
+            connection.execute("UPDATE esker_leases SET until = %s", (before,))
+        with held(other, "shop/search") as lease:
+            assert stored_offset(other, "shop", "search") == one
+            with pytest.raises(ConsumerFenced):
+                store_offset(state, "shop", "search", lost, one, two)
+            store_offset(other, "shop", "search", lease, one, three)
+            with pytest.raises(ConsumerFenced):
+                store_offset(other, "shop", "search", lease, one, two)
+    assert stored_offset(state, "shop", "search") == three
+
+
+def test_a_task_that_two_machines_do(state: State, database: Database) -> None:
+    """An orchestrator that waits no longer has it done again: both have done it, and neither fails."""
+    with database.connect() as connection, database.connect() as watching, ThreadPoolExecutor(1) as pool:
+        with connection.transaction():
+            connection.execute(
+                "INSERT INTO esker_reindex_tasks (project, consumer, plan_id, number, counts, done_at) "
+                "VALUES ('shop', 'search', 'a', 1, '{\"sent\": 7}', '')"
+            )
+            second = pool.submit(record_task, state, "shop", "search", "a", 1, {"sent": 7})
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
+            wait_until(
+                lambda: watching.execute(waiting, (database.name,)).fetchone() == (1,), "the second", 30
+            )
+        second.result(30)
+    assert done_tasks(state, "shop", "search", "a") == {1: {"sent": 7}}
 
 
 def side_by_side(work: Callable[[Any, Barrier], Any], subject: Any) -> list[Any]:

@@ -13,6 +13,8 @@ import pytest
 from esker.errors import AdoptionRefused, NotOfAPipeline, TableNotFound, TableRewound
 from esker.ledger.change_log import CHANGESET
 from esker.ledger.entry import read_entry, read_head
+from esker.pipeline.reading import ReadingProject
+from tests.folder import Folder
 from tests.load.works import CHANGES, WORKS, Make, Works, both_lanes
 
 pytestmark = pytest.mark.spark
@@ -31,6 +33,39 @@ def make(make: Make) -> Make:
 
 def data_files(works: Works) -> set[str]:
     return {row.file_path for row in works.sql(f"SELECT file_path FROM {WORKS}.data_files")}
+
+
+def test_tables_of_format_version_1(folder: Folder) -> None:
+    """They are read whole, by what was appended, without Spark, and appended to; they stay what they are."""
+    old = "lake.shop.old"
+    source = {"type": "table", "table": "shop.old"}
+    folder.document["pipelines"] = {
+        "copy": {"source": {**source, "read": "appended"}, "table": "shop.copy"},
+        "all": {"source": source, "table": "shop.all", "mode": "replace"},
+        "sales": Folder.files_pipeline(table="shop.old"),
+    }
+    folder.save()
+    engine = folder.open().engine
+    engine.open_catalog("lake")
+    spark = engine.spark
+    spark.sql("CREATE NAMESPACE lake.shop")
+    spark.sql(
+        f"CREATE TABLE {old} (id bigint, name string) USING iceberg TBLPROPERTIES ('format-version' = '1')"
+    )
+    spark.sql(f"INSERT INTO {old} VALUES (1, 'agate'), (2, 'basalt')")
+    for number, name in ((3, "chalk"), (4, "dolomite")):
+        folder.write_csv(f"landing/{number}.csv", ["id", "name"], [(number, name)])
+        assert folder.open().plan(["sales"])[0].error is None
+        assert folder.run("sales").rows.inserted == 1
+        assert folder.run("sales").rows.read == 0
+        assert folder.run("copy").rows.inserted == (3 if number == 3 else 1)
+    folder.run("all")
+    rows = [(1, "agate"), (2, "basalt"), (3, "chalk"), (4, "dolomite")]
+    for table in ("shop.old", "shop.copy", "shop.all"):
+        assert folder.rows(table) == rows
+    tasks = ReadingProject.at(folder.path).reindex_tasks("shop.old")
+    assert sorted(tuple(row.values()) for task in tasks for row in task.to_arrow().to_pylist()) == rows
+    assert folder.open().show("shop.old").as_json()["format_version"] == 1
 
 
 @both_lanes

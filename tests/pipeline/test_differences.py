@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from esker.cli.main import app
+from esker.engine.compat import to_arrow
 from esker.errors import ColumnsFrozen, TypeConflict
 from tests.contracts.folder import MakeFolder, change_contract, contract, contract_folder
 from tests.folder import Folder
@@ -41,7 +42,7 @@ def send(folder: Folder, columns: str) -> None:
     """Leave a file in which one row has these columns."""
     spark = folder.open().engine.spark
     (folder.path / "landing").mkdir(exist_ok=True)
-    pq.write_table(spark.sql(f"SELECT {columns}").toArrow(), folder.path / "landing/a.parquet")
+    pq.write_table(to_arrow(spark.sql(f"SELECT {columns}")), folder.path / "landing/a.parquet")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
 
 from esker.cli.export import Target
 from esker.errors import CannotExport
@@ -52,6 +53,29 @@ def test_trino(declared: Callable[..., str]) -> None:
         "s3.aws-access-key=${ENV:LAKE_KEY}",
         "s3.aws-secret-key=${ENV:LAKE_SECRET}",
     ]
+
+
+def test_athena(declared: Callable[..., str]) -> None:
+    """One comment and one query, which Athena's grammar takes, of a table that is there by that name."""
+    bucket = "arn:aws:s3tables:eu-west-1:111122223333:bucket/lake"
+    for catalog, first, words in (
+        ({"type": "glue", "warehouse": "s3://lake/w"}, "AwsDataCatalog", "without further settings"),
+        (
+            {"type": "glue", "warehouse": "s3://lake/w", "account": "123456789012"},
+            "AwsDataCatalog",
+            "123456789012",
+        ),
+        ({"type": "s3tables", "warehouse": bucket}, "s3tablescatalog/lake", "integrated"),
+    ):
+        text = declared("athena", catalog, S3)
+        note, query = text.splitlines()
+        assert note.startswith("-- ")
+        assert words in note
+        assert query == f'SELECT * FROM "{first}"."shop"."sales" LIMIT 10;'
+        [parsed] = sqlglot.parse(text, dialect="athena")
+        assert parsed is not None
+        [table] = parsed.find_all(sqlglot.exp.Table)
+        assert (table.catalog, table.db, table.name) == (first, "shop", "sales")
 
 
 CATALOGS: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {

@@ -26,11 +26,11 @@ from esker.errors import CannotExport, OtherIceberg, UnknownPipeline
 from esker.pipeline.export import Bundle, export_platform
 from esker.pipeline.export.platform import Job
 from esker.project import load_project
-from tests.folder import SPARK, Folder
+from tests.folder import Folder
 from tests.load.works import Make
 from tests.needs import found, missing
 from tests.servers.moto import KEY, SECRET
-from tests.servers.spark_cluster import WORKERS, SparkCluster
+from tests.servers.spark_cluster import ON_CLUSTER, SparkCluster
 
 PASSWORD = "opensesame-of-shop"
 GLUE = {"type": "glue", "warehouse": "s3://lake/w", "account": "123456789012"}
@@ -57,18 +57,7 @@ class Submitted:
     """A project whose pipeline `sales` is exported for spark-submit."""
 
     def __init__(self, folder: Path, master: str, **conf: str) -> None:
-        quick = SPARK["conf"]["spark.driver.extraJavaOptions"]
-        settings = {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": quick,
-            "spark.executor.extraJavaOptions": quick,
-            "spark.executor.memory": "512m",
-            "spark.executor.cores": 1,
-            "spark.cores.max": WORKERS,
-            "spark.sql.shuffle.partitions": 2,
-        }
-        self.folder = Folder(folder / "project", spark={"driver_memory": "1g", "conf": settings | conf})
+        self.folder = Folder(folder / "project", spark={"driver_memory": "1g", "conf": ON_CLUSTER | conf})
         for file in range(2):
             self.folder.write_csv(f"landing/{file}.csv", ["id"], [[file * 10 + n] for n in range(10)])
         bundle = export_platform(load_project(self.folder.path), "spark-submit", ["sales"])
@@ -232,11 +221,12 @@ def test_settings_of_spark_come_along(name: str, shop: Folder, monkeypatch: pyte
 def test_only_declarations_are_packed(shop: Folder) -> None:
     """What the project refers to comes along, and its modules; data, keys and what was exported do not."""
     needed = {"esker.yml", "contracts/orders.odcs.yaml", "sql/copy.sql", "sql/orders.sql"}
-    needed |= {"sources/feed.py", "lib/deep/paging.py"}
+    needed |= {"sources/feed.py", "lib/deep/paging.py", "search/works.sql", "search/staged.sql"}
     contract = "apiVersion: v3.1.0\nkind: DataContract\nid: o\nversion: 1.0.0\nstatus: active\n"
     contract += "schema:\n  - name: orders\n    properties:\n      - {name: id, logicalType: integer}\n"
     shop.write("contracts/orders.odcs.yaml", contract)
-    shop.write("sql/copy.sql", "SELECT * FROM input")
+    for name in ("sql/copy.sql", "search/works.sql", "search/staged.sql"):
+        shop.write(name, "SELECT * FROM input")
     for name in ("sql/orders.sql", "sources/feed.py", "lib/deep/paging.py"):
         shop.write(name, "")
     for name in (
@@ -266,11 +256,18 @@ def test_only_declarations_are_packed(shop: Folder) -> None:
             "transform": "sql/{table}.sql",
         },
     }
+    told = {"from": "orders", "id": ["id"], "to": {"type": "files", "path": "told"}}
+    shop.document["consumers"] = {"search": {**told, "transform": "search/works.sql"}}
+    staged = {"consumers": {"search": {"transform": "search/staged.sql"}}}
+    shop.document["environments"] = {"staging": staged}
     shop.save()
     packed = exported(shop, "glue").files["project.zip"]
     assert isinstance(packed, bytes)
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         assert set(archive.namelist()) == needed
+        archive.extractall(shop.path.parent / "unpacked")
+    for env in (None, "staging"):
+        assert load_project(shop.path.parent / "unpacked", env).consumers["search"].query
 
     outside = shop.path.parent / "shared.sql"
     outside.write_text("SELECT * FROM input")

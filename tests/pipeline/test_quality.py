@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -51,6 +52,9 @@ def test_history(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
     then = {each.metric: each for each in opened.quality("shop.sales", as_of="1")}
     assert then["record_count"].snapshot == first.snapshot_id
     assert (then["rows_bad"].value, then["total"].value) == (1, 30)
+    stored = folder.rows("shop.sales__quality", "table", "metric", "value", "snapshot")
+    assert ("shop.sales", "record_count", 3, first.snapshot_id) in stored
+    assert {row[0] for row in stored} == {"shop.sales"}
     count = opened.table("shop.sales__quality").count()
     assert folder.run().rows.read == 0
     assert folder.open().table("shop.sales__quality").count() == count
@@ -65,6 +69,11 @@ def test_points(make_folder: MakeFolder) -> None:
     opened = folder.open()
     assert opened.quality("shop.sales", as_of="2001-01-01") == []
     assert opened.quality("shop.sales", as_of="2100-01-01T00:00:00Z") == opened.quality("shop.sales")
+    between = datetime.now(UTC).isoformat()
+    folder.write_csv("landing/b.csv", ["id", "amount"], [(2, 10), (3, 10)])
+    folder.run()
+    now = {each.metric: each for each in opened.quality("shop.sales", beside=between)}
+    assert (now["record_count"].value, now["record_count"].earlier) == (3, 1)
     with pytest.raises(UnknownPoint):
         opened.quality("shop.sales", as_of="yesterday")
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from esker.errors import SourceNotFound
+from esker.ledger.leases import held
+from esker.ledger.offsets import Offset, store_offset
 from esker.ledger.run_id import new_run_id
 from esker.ledger.runs import record_end, record_start
 from esker.ledger.state import State
-from esker.pipeline.status import project_status
+from esker.pipeline.status import consumers_status, project_status
 from esker.project import Project, load_project
 
 
@@ -66,3 +68,38 @@ def test_a_failure_after_a_success_shows_both(project: Project, state: State) ->
     assert sales["last_success"]["result"] == {"rows": {"inserted": 3}}
     assert rates["status"] == "never ran"
     assert json.loads(json.dumps(sales)) == sales
+
+
+def test_lag_is_of_all_pipelines_into_the_table(tmp_path: Path) -> None:
+    """Whoever published last counts, also a run that failed later; what nobody knows is not nothing."""
+    (tmp_path / "esker.yml").write_text(
+        "project: shop\n"
+        "defaults: {source: {type: files, path: a, format: csv}, mode: upsert, key: [id]}\n"
+        "pipelines: {sales: {table: s.a}, late: {table: s.a}, rates: {table: s.b}}\n"
+        "consumers: {news: {from: sales, to: {type: files, path: out}}}\n"
+    )
+    project = load_project(tmp_path)
+
+    def ran(pipeline: str, status: str, changeset: int | None) -> None:
+        run = new_run_id()
+        record_start(history, "shop", pipeline, run)
+        record_end(history, run, status, {"changeset": changeset}, None)
+
+    def lag() -> int | None:
+        [news] = consumers_status(project, history)
+        return news.lag
+
+    with closing(State.open(project)) as history:
+        assert lag() is None
+        ran("sales", "succeeded", 4)
+        assert lag() == 4
+        with held(history, "shop/consumer/news") as lease:
+            store_offset(history, "shop", "news", lease, None, Offset("uuid", 4, None, None, 0))
+        assert lag() == 0
+        ran("rates", "succeeded", 9)  # into another table
+        assert lag() == 0
+        ran("late", "succeeded", 5)
+        assert lag() == 1
+        ran("late", "failed", 7)
+        ran("late", "failed", None)
+        assert lag() == 3

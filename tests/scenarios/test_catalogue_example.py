@@ -1,12 +1,13 @@
-"""The example with two catalogues: every row and every count, worked out from what the servers hold."""
+"""The example with two catalogues: every row, count and work, worked out from what the servers hold."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,13 @@ import esker
 from esker.load.counts import RowCounts
 from esker.pipeline.api import OpenProject
 from tests.folder import SPARK
+from tests.servers.search import SearchServer
+from tests.servers.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 Row = dict[str, Any]
+SOON = example.EVERY + timedelta(minutes=1)
+"""Until when a change is found: the windows of the example have no lag."""
 
 
 @dataclass
@@ -65,8 +70,11 @@ def sources() -> Iterator[example.Sources]:
 @pytest.fixture
 def folder(tmp_path: Path, spark_running: None, sources: example.Sources) -> Path:
     """The example's project, in the Spark of the tests."""
-    folder = tmp_path / "catalogue"
-    example.make_project(folder, sources)
+    return make_project(tmp_path / "catalogue", sources)
+
+
+def make_project(folder: Path, sources: example.Sources, search: str | None = None) -> Path:
+    example.make_project(folder, sources, search)
     with (folder / "esker.yml").open("a", encoding="utf-8") as stream:
         stream.write(f"\nspark: {json.dumps(SPARK)}\n")
     return folder
@@ -125,6 +133,143 @@ def test_catalogue(folder: Path, sources: example.Sources) -> None:
     assert (covered.status, covered.since) == ("covered", sources.start)
     assert covered.until > changed
     assert sources.sierra.secret not in (folder / "esker.yml").read_text(encoding="utf-8")
+
+    # Without a search server, works are files.
+    delivered = {result.consumer: result for result in project.deliver_all().consumers}
+    assert {result.status for result in delivered.values()} == {"succeeded"}
+    assert {name: works_in(folder / "works" / name) for name in example.INDICES} == works(sources)
+
+
+@pytest.mark.server
+def test_from_the_harvest_to_a_search_hit(
+    tmp_path: Path, sources: example.Sources, opensearch: SearchServer, spark_running: None
+) -> None:
+    """Works are found as the sources have them, a change soon after it; also in an index filled anew."""
+    folder = make_project(tmp_path / "catalogue", sources, opensearch.address)
+    project = esker.open(folder, example.SEARCH)
+    sources.fill()
+    leave_a_work(opensearch)
+    project.run_all()
+    for name in example.INDICES:
+        assert project.reindex(name).status == "succeeded"
+    check_index(opensearch, sources)
+    assert search(opensearch, "herbal")
+    assert search(opensearch, "letters")
+    assert not search(opensearch, "corrected")
+
+    changed_at = time.monotonic()
+    sources.change()
+    example.let_windows_pass()
+    refresh(project)
+    wait_until(lambda: len(search(opensearch, "corrected")) == 4, "a search that finds what changed", 5)
+    assert timedelta(seconds=time.monotonic() - changed_at) < SOON
+    check_index(opensearch, sources)
+    found = set(opensearch.documents("archives")) | set(opensearch.documents("books"))
+    deleted = {"calm-0040", "calm-0041", "calm-0042", "b1010", "b1011"}
+    suppressed = {"calm-0019", "b1009"}
+    assert not found & (deleted | suppressed)
+    assert {"calm-0009", "calm-0900", "b1007", "b2000"} <= found  # published, added, known by now
+
+    sources.bring_back()
+    example.let_windows_pass()
+    refresh(project)
+    check_index(opensearch, sources)
+    before = {name: opensearch.behind(name) for name in example.INDICES}
+    hits = search(opensearch, "corrected")
+    for name in example.INDICES:
+        result = project.reindex(name, into=f"{name}-anew")
+        assert (result.status, result.dead, result.rows.dead) == ("succeeded", 0, 0)
+    after = {name: opensearch.behind(name) for name in example.INDICES}
+    assert after == {name: [f"{name}-anew"] for name in example.INDICES}
+    assert not any(before[name] == after[name] for name in example.INDICES)
+    check_index(opensearch, sources)
+    assert search(opensearch, "corrected") == hits
+
+    # Deliveries follow the alias.
+    sources.calm.put("calm-0003", {**example.archive(3), "Title": ["Anatomy"]}, example.this_second())
+    example.let_windows_pass()
+    refresh(project)
+    check_index(opensearch, sources)
+    assert example.search_works(opensearch.address, "anatomy") == ["Anatomy"]
+
+
+def leave_a_work(server: SearchServer) -> None:
+    """Let the server have an index of an earlier project, whose changesets had higher numbers."""
+    server.ask("PUT", "/archives-000001", {"aliases": {"archives": {}}})
+    place = "/archives-000001/_doc/calm-0003?version=99&version_type=external"
+    server.ask("PUT", place, {"title": "Letters that an earlier project had corrected"})
+
+
+def refresh(project: OpenProject) -> None:
+    """Load what is new in the sources, and deliver it."""
+    assert {result.status for result in project.run_all().pipelines} == {"succeeded"}
+    report = project.deliver_all()
+    assert {(result.status, result.dead) for result in report.consumers} == {("succeeded", 0)}
+
+
+def search(server: SearchServer, words: str) -> set[str]:
+    """Return the ids that a search finds, as the server shows them by itself."""
+    body = {"query": {"match": {"title": words}}, "size": 1_000}
+    found = server.ask("POST", f"/{','.join(example.INDICES)}/_search", body)
+    return {hit["_id"] for hit in found["hits"]["hits"]}
+
+
+def check_index(server: SearchServer, sources: example.Sources) -> None:
+    """Both indices hold exactly the works that the sources have."""
+    assert {name: server.documents(name) for name in example.INDICES} == works(sources)
+
+
+def works_in(folder: Path) -> dict[str, Row]:
+    """Return the works that files of changes lead to."""
+    changes = [json.loads(line) for file in folder.iterdir() for line in file.read_text("utf-8").splitlines()]
+    changes.sort(key=lambda change: change["version"])
+    newest = {change["id"]: change.get("body") for change in changes}
+    return {id: body for id, body in newest.items() if body is not None}
+
+
+def works(sources: example.Sources) -> dict[str, dict[str, Row]]:
+    """Return the works that both sources have, by consumer."""
+    calm = {id: _work_of_archive(record) for id, record in sources.calm.records.items() if id != "calm-torn"}
+    sierra = {id: _work_of_book(record) for id, record in sources.sierra.records.items()}
+    return {
+        "archives": {id: work for id, work in calm.items() if work is not None},
+        "books": {id: work for id, work in sierra.items() if work is not None},
+    }
+
+
+def _work_of_archive(record: CalmRecord) -> Row | None:
+    if record.is_deleted or not record.is_published:
+        return None
+    fields = record.fields
+    return {
+        "catalogue": "calm",
+        "title": fields["Title"][0],
+        "reference": fields["RefNo"][0],
+        "level": fields["Level"][0],
+        "dates": list(fields["Date"]),
+        "year": int(fields["Date"][0]),
+        "creators": list(fields["CreatorName"]),
+        "languages": list(fields["Language"]),
+        "description": fields["Description"][0].strip().replace("\n ", ""),
+    }
+
+
+def _work_of_book(record: Row) -> Row | None:
+    bib = record.get("bib")
+    if record["deleted"] or bib is None or bib["suppressed"]:
+        return None
+    return {
+        "catalogue": "sierra",
+        "title": bib["title"],
+        "reference": bib["id"],
+        "level": "Book",
+        "dates": [str(bib["publishYear"])],
+        "year": bib["publishYear"],
+        "creators": [bib["author"]],
+        "languages": ["English"],
+        "copies": len(record["items"]),
+        "available": len([item for item in record["items"] if item["status"] == "available"]),
+    }
 
 
 def test_the_servers_ask_who_is_there(sources: example.Sources) -> None:

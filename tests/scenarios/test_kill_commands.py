@@ -55,7 +55,7 @@ def check_statement(folder: Folder, step: Step) -> None:
     ]
 
 
-@pytest.mark.parametrize("step", AROUND)
+@pytest.mark.parametrize("step", [Step.AFTER_COMMIT, Step.BEFORE_LOG])
 def test_statement_that_is_killed(tmp_path: Path, spark_running: None, step: Step) -> None:
     """All of a MERGE, or nothing of it, in table and change log."""
     check_statement(project(tmp_path, lane="small"), step)
@@ -71,7 +71,9 @@ def test_statement_that_is_killed_at_every_step(
     check_statement(project(tmp_path, lane=lane), step)
 
 
-@pytest.mark.parametrize("step", [Step.BEFORE_COMMIT, Step.AFTER_COMMIT])
+@pytest.mark.parametrize(
+    "step", [pytest.param(Step.BEFORE_COMMIT, marks=pytest.mark.soak), Step.AFTER_COMMIT]
+)
 def test_adoption_that_is_killed(tmp_path: Path, spark_running: None, step: Step) -> None:
     """The table keeps its rows; adopting it again ends what was begun, and the pipeline goes on."""
     folder = project(tmp_path)

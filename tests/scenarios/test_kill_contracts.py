@@ -170,7 +170,6 @@ def kill_run(folder: Folder, mode: str, point: Point, *, audited: bool) -> None:
     named(
         [
             ("small", ON_BRANCH),
-            ("append", (Step.BEFORE_COMMIT, 1)),
             ("small", (Step.BEFORE_LOG, 2)),  # between change log and quarantine
         ]
     ),
@@ -198,6 +197,7 @@ def test_audited_run_that_is_killed_at_every_step(
     kill_run(project(tmp_path, mode, PASSING), mode, point, audited=True)
 
 
+@pytest.mark.soak
 def test_run_with_bad_rows_that_is_killed(tmp_path: Path, spark_running: None) -> None:
     """Killed when the batch is published and its bad rows are on their way to the quarantine."""
     kill_run(project(tmp_path, "append"), "append", (Step.AFTER_COMMIT, 1), audited=False)
@@ -408,6 +408,7 @@ def test_replay_that_is_killed_on_its_branch(tmp_path: Path, spark_running: None
     kill_replay(quarantined(tmp_path, mode, PASSING), mode, (Swap.AFTER, 1))
 
 
+@pytest.mark.soak
 def test_rows_of_a_killed_replay_cannot_be_discarded(tmp_path: Path, spark_running: None) -> None:
     """They are in the table, though the quarantine does not know yet."""
     folder = quarantined(tmp_path, "append")
@@ -442,6 +443,7 @@ def kill_discard(folder: Folder, mode: str, point: Point) -> None:
     assert resolved(folder) == [(4, "discarded"), (6, "discarded")]
 
 
+@pytest.mark.soak
 def test_discard_that_is_killed(tmp_path: Path, spark_running: None) -> None:
     """Killed when it is published and the quarantine does not know it yet."""
     kill_discard(quarantined(tmp_path, "small"), "small", (Swap.AFTER, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,10 +23,11 @@ import esker
 from esker.pipeline.export import export_reader
 from esker.project import load_project
 from tests.folder import SPARK
+from tests.needs import missing
 from tests.readers import duckdb, pyiceberg, spark
 from tests.readers.seen import agree
 from tests.readers.trino import TrinoReader
-from tests.servers.seaweedfs import KEY, SeaweedFS
+from tests.servers.seaweedfs import KEY, SeaweedFS, program
 from tests.servers.trino import Trino, running_trino
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
@@ -351,9 +353,13 @@ def test_trino_starts_with_the_exported_file(lakehouse: Lakehouse, tmp_path: Pat
 def test_the_program(tmp_path: Path) -> None:
     """It runs by itself, and the second time there is nothing new."""
     said = []
+    weed = program()
+    if weed is None:
+        missing("SeaweedFS", "install it into .venv: make servers")
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, example.__file__, str(tmp_path / "lakehouse")],
+            env={**os.environ, "PATH": f"{weed.parent}:{os.environ['PATH']}"},
             capture_output=True,
             text=True,
             check=False,

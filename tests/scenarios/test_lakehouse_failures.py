@@ -13,6 +13,7 @@ import esker
 from esker.errors import CatalogUnreachable, EskerError, StoreUnreachable
 from esker.events import Listener, Step, silent
 from tests.load.works import at
+from tests.recover.damage import cut_metadata
 from tests.scenarios.test_lakehouse import DAYS, SALES, Lakehouse, opened
 from tests.servers.cutting import Cutting, running_cutting
 from tests.servers.seaweedfs import SeaweedFS, running_seaweedfs
@@ -72,7 +73,7 @@ def test_catalog_unreachable(fragile: Fragile) -> None:
     fragile.to_catalog.is_down = True
     fragile.check_failure(silent, CatalogUnreachable, "iceberg")
     fragile.to_catalog.is_down = False
-    fragile.check_failure(at(Step.STAGED, _cut(fragile.to_catalog)), EskerError, "")
+    fragile.check_failure(at(Step.STAGED, _cut(fragile.to_catalog)), CatalogUnreachable, "cannot be used")
     fragile.to_catalog.is_down = False
     fragile.check_recovery()
 
@@ -102,6 +103,19 @@ def test_two_writers_in_one_partition(fragile: Fragile) -> None:
     found = lakehouse.sql(f"SELECT order_id FROM {SALES} WHERE ingestion_date = DATE '{DAYS[1]}' ORDER BY 1")
     assert found == [*([row["order_id"]] for row in example.sales(1)), ["OTHER"]]
     assert len(lakehouse.snapshots()) == 3
+
+
+def test_corrupted_metadata(fragile: Fragile) -> None:
+    """It is found, and repaired as `esker fsck --repair` does; the next run loads what is lost by that."""
+    lakehouse = fragile.lakehouse
+    lakehouse.deliver(1)
+    project = esker.open(lakehouse.folder)
+    found, plan = cut_metadata(project, "iceberg", "lakehouse.sales")
+    project.repair(found, plan)
+    assert esker.open(lakehouse.folder).fsck().is_clean
+    example.load(lakehouse.folder)
+    rows = lakehouse.sql(f"SELECT order_id FROM {SALES} ORDER BY 1")
+    assert rows == [[row["order_id"]] for number in range(2) for row in example.sales(number)]
 
 
 def _cut(line: Cutting) -> Callable[[], None]:

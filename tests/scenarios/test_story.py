@@ -79,26 +79,38 @@ def test_full_disk_publishes_nothing_and_goes_on(tmp_path: Path) -> None:
     """No space left in the warehouse: a clear message; with space again the next run goes on."""
     warehouse = tmp_path / "small"
     warehouse.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", warehouse], capture_output=True, check=False
+    # Mounted for the holder and those whom it lets in, and gone with it, however this test ends.
+    holder = subprocess.Popen(
+        [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            'mount -t tmpfs -o size=3m tmpfs "$0" && echo ready && cat',
+            warehouse,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    if mounted.returncode:
-        missing("the right to mount a small file system", "run the tests as root")
-    try:
+    with holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        if holder.stdout.readline() != "ready\n":
+            missing("the right to mount a small file system", "run the tests as root")
+        inside = ("nsenter", "--mount", f"--target={holder.pid}")
         folder = Folder(
             tmp_path / "project", spark=CHILD_SPARK, catalog={"type": "sqlite", "warehouse": str(warehouse)}
         )
         folder.write_csv("landing/a.csv", ["id"], [(1,)])
-        assert esker(folder.path, "run").status == 0
+        assert esker(folder.path, "run", under=inside).status == 0
         noise = "".join(f"{number},{os.urandom(64).hex()}\n" for number in range(60_000))
         folder.write("landing/b.csv", "id,text\n" + noise)
-        answer = esker(folder.path, "run", "--json")
+        answer = esker(folder.path, "run", "--json", under=inside)
         assert answer.status == 1
         assert answer.error["code"] == "ESK-ENGINE-007", json.dumps(answer.error)
         assert answer.document["pipelines"][0]["changeset"] == 1
 
-        subprocess.run(["mount", "-o", "remount,size=64m", warehouse], check=True)
-        again = esker(folder.path, "run", "--json").document["pipelines"][0]
+        subprocess.run([*inside, "mount", "-o", "remount,size=64m", warehouse], check=True)
+        again = esker(folder.path, "run", "--json", under=inside).document["pipelines"][0]
         assert (again["rows"]["inserted"], again["changeset"]) == (60_000, 2)
-    finally:
-        subprocess.run(["umount", warehouse], check=True)

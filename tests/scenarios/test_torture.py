@@ -107,7 +107,7 @@ def _check_log(folder: Folder) -> None:
 
 def test_two_pipelines_killed_again_and_again(tmp_path: Path, spark_running: None) -> None:
     """A short campaign (`make soak` has longer ones in both lanes and format versions)."""
-    torture(tmp_path, seed=7, files=5, lives=3, lane="small")
+    torture(tmp_path, seed=7, files=3, lives=2, lane="small")
 
 
 @pytest.mark.soak

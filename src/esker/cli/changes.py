@@ -27,10 +27,14 @@ def changes(
     as_json: JsonOption = False,
 ) -> None:
     """Print what changed in a table, oldest first."""
-    from esker.cli.opening import open_project
+    from esker.cli.opening import open_project, open_to_read
     from esker.cli.output import print_json, print_rows, say
+    from esker.errors import NotWithoutSpark
 
-    found = open_project(project, env).read_changes(table, since, until, limit=limit)
+    try:
+        found = open_to_read(project, env).read_changes(table, since, until, limit=limit)
+    except NotWithoutSpark:
+        found = open_project(project, env).read_changes(table, since, until, limit=limit)
     if as_json:
         print_json(found.as_json())
         return

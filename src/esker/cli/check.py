@@ -20,11 +20,18 @@ def check(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOpt
                 "project": found.project,
                 "environment": found.environment,
                 "pipelines": [*found.pipelines, *found.families],
+                "consumers": list(found.consumers),
                 "notes": list(found.warnings()),
             }
         )
         return
-    count = len(found.pipelines) + len(found.families)
-    say(f"{found.project}: {count} pipeline{'' if count == 1 else 's'}, no problems")
+    told = _number(len(found.pipelines) + len(found.families), "pipeline")
+    if found.consumers:
+        told += f", {_number(len(found.consumers), 'consumer')}"
+    say(f"{found.project}: {told}, no problems")
     for warning in found.warnings():
         say(f"  note: {warning}")
+
+
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -1,4 +1,4 @@
-"""Open a project for a verb that needs Spark."""
+"""Open a project for a verb that needs Spark, or for one that only reads tables."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from esker.project import load_project
 
 if TYPE_CHECKING:
     from esker.pipeline.api import OpenProject
+    from esker.pipeline.reading import ReadingProject
 
 
 def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] = ()) -> OpenProject:
@@ -29,3 +30,10 @@ def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] 
     from esker.pipeline.api import OpenProject
 
     return OpenProject(project)
+
+
+def open_to_read(folder: Path | None, env: str | None) -> ReadingProject:
+    """Return the project for reading without Spark, which would take seconds to start."""
+    from esker.pipeline.reading import ReadingProject
+
+    return ReadingProject.at(folder or Path(), env)

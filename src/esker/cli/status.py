@@ -1,4 +1,4 @@
-"""`esker status`: how the pipelines are doing."""
+"""`esker status`: how pipelines and consumers are doing."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ if TYPE_CHECKING:
 
 
 def status(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOption = False) -> None:
-    """Show each pipeline's last run, from the run history. Needs no Spark."""
+    """Show each pipeline's last run and how far consumers are, from the history. Needs no Spark."""
     from esker.cli.output import print_json, print_table, say
     from esker.ledger.state import State
-    from esker.pipeline.status import project_status
+    from esker.pipeline.status import consumers_status, project_status
     from esker.project import load_project
 
     found = load_project(project or Path(), env)
     with closing(State.open(found)) as state:
         lines = project_status(found, state, state.now())
+        told = consumers_status(found, state)
     if as_json:
-        print_json({"status": "succeeded", "pipelines": [line.as_json() for line in lines]})
+        document = {"status": "succeeded", "pipelines": [line.as_json() for line in lines]}
+        print_json(document | {"consumers": [each.as_json() for each in told]})
         return
     print_table(
         ("pipeline", "table", "last run (UTC)", "last success (UTC)", "due"),
@@ -38,6 +40,21 @@ def status(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOp
             for line in lines
         ],
     )
+    if told:
+        print_table(
+            ("consumer", "pipeline", "last delivery (UTC)", "offset", "lag", "dead"),
+            [
+                (
+                    each.consumer,
+                    each.pipeline,
+                    f"{each.status} {each.last.ended_at:%Y-%m-%d %H:%M:%S}" if each.last else each.status,
+                    each.offset,
+                    "unknown" if each.lag is None else each.lag,
+                    each.last.result["dead"] if each.last else None,
+                )
+                for each in told
+            ],
+        )
     for line in lines:
         if line.hold is not None:
             say(f"{line.pipeline}: held: {line.hold.message}; esker approve or esker reject {line.pipeline}")

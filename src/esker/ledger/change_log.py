@@ -11,20 +11,36 @@ from typing import Any, Self
 
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
+from esker.ledger.change_columns import (
+    BATCH,
+    CHANGESET,
+    COMMITTED_AT,
+    HASH_AFTER,
+    HASH_BEFORE,
+    OP,
+    ORDER,
+    PIPELINE,
+    ROW,
+    RUN,
+)
 from esker.ledger.logged import look_at
 from esker.ledger.side_table import LOG, OpenSide, Stamp
 from esker.project.types import Column, Plain
 
-CHANGESET = "_esker_changeset"
-OP = "_esker_op"
-HASH_BEFORE = "_esker_hash_before"
-HASH_AFTER = "_esker_hash_after"
-ORDER = "_esker_order"
-PIPELINE = "_esker_pipeline"
-RUN = "_esker_run"
-BATCH = "_esker_batch"
-ROW = "_esker_row"
-COMMITTED_AT = "_esker_committed_at"
+__all__ = [
+    "BATCH",
+    "CHANGESET",
+    "COMMITTED_AT",
+    "HASH_AFTER",
+    "HASH_BEFORE",
+    "OP",
+    "ORDER",
+    "PIPELINE",
+    "ROW",
+    "RUN",
+    "ChangeLog",
+    "log_columns",
+]
 
 
 def log_columns(columns: Sequence[Column], order_by: str | None) -> tuple[Column, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,20 +14,20 @@ from esker.engine.session import Engine
 from esker.errors import ChangesForgotten, NoChangeLog, UnknownPoint
 from esker.ledger.change_log import CHANGESET, COMMITTED_AT
 from esker.ledger.outbox import drain
+from esker.ledger.point import Point, is_changeset, read_point
 from esker.ledger.retention import Retained
 from esker.ledger.side_table import LOG, SideTable
 
-Point = int | str | datetime
-"""A point in a table's history: a changeset, a snapshot id, or a time."""
-
-_LARGEST_CHANGESET = 10**12
-"""Snapshot ids are random numbers of 19 digits; changesets count from one."""
+__all__ = ["Point", "change_log_of", "changes_frame"]
 
 
 def changes_frame(
     engine: Engine, table: TableId, since: Point | None, until: Point | None
 ) -> tuple[DataFrame, int, int]:
-    """Return the changes as a frame, and the changesets between which they lie."""
+    """Return the changes as a frame, and the changesets between which they lie.
+
+    Raises NoChangeLog, UnknownPoint and ChangesForgotten.
+    """
     engine.open_catalog(table.catalog)
     if find_table(engine, table) is None:
         raise NoChangeLog(str(table), "there is no such table")
@@ -38,7 +38,10 @@ def changes_frame(
     log = engine.spark.table(side.id.sql)
     retained = Retained.of(Attempt(engine, side.id)).first
     first = _changeset(engine, attempt, log, since) if since is not None else retained - 1
-    last = _changeset(engine, attempt, log, until) if until is not None else reached
+    if first > reached:
+        # Nothing would be told to whoever has read changes that are no longer there.
+        raise UnknownPoint.ahead(str(since), str(table), reached)
+    last = min(_changeset(engine, attempt, log, until), reached) if until is not None else reached
     if first < retained - 1 or last < retained - 1:
         raise ChangesForgotten(str(table), min(first + 1, last), retained)
     inside = (F.col(CHANGESET) > first) & (F.col(CHANGESET) <= last)
@@ -55,23 +58,17 @@ def change_log_of(attempt: Attempt, table: TableId) -> SideTable:
 
 def _changeset(engine: Engine, attempt: Attempt, log: DataFrame, point: Point) -> int:
     """Return the last changeset at a point."""
-    if isinstance(point, str):
-        point = int(point) if point.isdigit() else _moment(point)
-    if isinstance(point, datetime):
-        moment = point if point.tzinfo else point.replace(tzinfo=UTC)
+    there = read_point(point)
+    if isinstance(there, datetime):
         with explained("cannot read the change log", engine.log):
-            found = log.where(F.col(COMMITTED_AT) <= F.lit(moment)).agg(F.max(CHANGESET)).first()
+            found = log.where(F.col(COMMITTED_AT) <= F.lit(there)).agg(F.max(CHANGESET)).first()
         return int(found[0]) if found is not None and found[0] is not None else 0
-    if point < _LARGEST_CHANGESET:
-        return point
-    found_there = attempt.summary_at(point, "esker.changeset")
+    if is_changeset(there):
+        return there
+    snapshot = attempt.snapshot(there)
+    if snapshot is not None and attempt.descends(snapshot.id, snapshot.sequence) is False:
+        raise UnknownPoint.left(str(point))
+    found_there = attempt.summary_at(there, "esker.changeset")
     if found_there is None:
         raise UnknownPoint(str(point), "the table has no such snapshot, or it says nothing of a changeset")
     return int(found_there)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise UnknownPoint(text, "it is no changeset, no snapshot id and no time") from None

@@ -6,12 +6,20 @@ import json
 from collections.abc import Mapping
 
 from esker.engine.iceberg.commit import Attempt
-from esker.errors import LedgerUnreadable, SideTableForeign
-from esker.ledger.side_table import SideTable, as_text
+from esker.errors import SideTableForeign
+from esker.ledger.owed import GAPS, LOGGED, LOGGED_AT, as_text, gaps_in, logged_in
+from esker.ledger.side_table import SideTable
 
-_LOGGED = "esker.logged"
-_LOGGED_AT = "esker.logged.at"
-_GAPS = "esker.gaps"
+__all__ = [
+    "forget",
+    "gap_property",
+    "logged_in",
+    "logged_properties",
+    "look_at",
+    "reached",
+    "skipped",
+    "went_on",
+]
 
 _reached: dict[str, int] = {}
 """How far side tables are, by uuid, as this process has seen them: only a repair takes them back."""
@@ -26,21 +34,13 @@ def look_at(side: SideTable, attempt: Attempt) -> int:
     """Return the last changeset in a side table, or raise SideTableForeign if it is not the one we know."""
     if attempt.uuid != side.uuid:
         raise SideTableForeign(str(side.id))
-    at = attempt.properties.get(_LOGGED_AT)
+    at = attempt.properties.get(LOGGED_AT)
     if at is not None:
         known = json.loads(at)
         if attempt.descends(known["snapshot"], known["sequence"]) is False:
             raise SideTableForeign(str(side.id))
     _reached[side.uuid] = logged_in(attempt.properties)
     return _reached[side.uuid]
-
-
-def logged_in(properties: Mapping[str, str]) -> int:
-    """Return the last changeset in a side table with these properties, or raise LedgerUnreadable."""
-    text = properties.get(_LOGGED, "0")
-    if not text.isdecimal():
-        raise LedgerUnreadable(_LOGGED, text)
-    return int(text)
 
 
 def went_on(side: SideTable, changeset: int) -> None:
@@ -55,14 +55,14 @@ def forget(uuid: str) -> None:
 
 def gap_property(properties: Mapping[str, str], first: int, last: int) -> dict[str, str]:
     """Return the property by which a change log says which changesets it lacks, with some more."""
-    return {_GAPS: as_text([*json.loads(properties.get(_GAPS, "[]")), [first, last]])}
+    return {GAPS: as_text([*gaps_in(properties), (first, last)])}
 
 
 def skipped(properties: Mapping[str, str], upto: int) -> dict[str, str]:
     """Return the properties of a change log that lacks all behind its last changeset, up to another one."""
-    return {_LOGGED: str(upto), **gap_property(properties, logged_in(properties) + 1, upto)}
+    return {LOGGED: str(upto), **gap_property(properties, logged_in(properties) + 1, upto)}
 
 
 def logged_properties(changeset: int, snapshot: int, sequence: int) -> dict[str, str]:
     """Return the properties by which a side table says how far it is."""
-    return {_LOGGED: str(changeset), _LOGGED_AT: as_text({"snapshot": snapshot, "sequence": sequence})}
+    return {LOGGED: str(changeset), LOGGED_AT: as_text({"snapshot": snapshot, "sequence": sequence})}

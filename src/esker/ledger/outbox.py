@@ -7,79 +7,28 @@ in the order of the changesets, each once: these tables say in their own propert
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
-from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.errors import LedgerUnreadable, LogAhead, LogGap, OutboxFull, SideTableLost
+from esker.errors import LogAhead, LogGap, OutboxFull, SideTableLost
 from esker.ledger.entry import read_head
 from esker.ledger.logged import gap_property, logged_properties, look_at, reached, went_on
+from esker.ledger.owed import LOG, OUTBOX, SIDES, OutboxEntry, as_text, read_outbox
 from esker.ledger.rebuild import rebuild
 from esker.ledger.retention import Retained
-from esker.ledger.side_table import (
-    DELETES,
-    LOG,
-    QUALITY,
-    QUARANTINE,
-    SIDES,
-    Files,
-    SideTable,
-    as_places,
-    as_text,
-)
+from esker.ledger.side_table import SideTable
 
-OUTBOX = "esker.outbox"
+__all__ = ["OUTBOX", "OutboxEntry", "check_room", "drain", "lag", "outbox_property", "read_outbox"]
+
 _LIMIT = 3_500
 _ENTRY = 200
 """Bytes to keep free for one more entry."""
 _TRIES = 3
-_SHORT = {LOG: "f", QUARANTINE: "q", DELETES: "d", QUALITY: "m"}
-"""How an entry calls side tables: there is little room."""
-
-
-@dataclass(frozen=True)
-class OutboxEntry:
-    """The files of one changeset that are on their way."""
-
-    changeset: int
-    after: int
-    """The changeset before it in the log: the one before, unless there is a gap."""
-    snapshot: SnapshotId
-    owed: Mapping[str, Files]
-    """By the property that names a side table; a changeset without changes owes the log no files."""
-
-    def as_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = {"n": self.changeset, "s": self.snapshot}
-        if self.after != self.changeset - 1:
-            document["a"] = self.after
-        return document | {_SHORT[name]: files for name, files in self.owed.items()}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> OutboxEntry:
-        number = document["n"]
-        owed = {name: document[short] for name, short in _SHORT.items() if short in document}
-        return cls(
-            changeset=number,
-            after=document.get("a", number - 1),
-            snapshot=document["s"],
-            owed={n: files if isinstance(files, str) else as_places(files) for n, files in owed.items()},
-        )
-
-
-def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
-    """Return the entries of a table's outbox, oldest first, or raise LedgerUnreadable."""
-    text = properties.get(OUTBOX, "[]")
-    try:
-        return tuple(OutboxEntry.from_json(entry) for entry in json.loads(text))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise LedgerUnreadable(OUTBOX, text) from error
 
 
 def lag(properties: Mapping[str, str], logged: int) -> int:

@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.stage import StagedFiles
+from esker.engine.iceberg.table import TableId
 from esker.ledger.side_table import QUALITY, OpenSide, Stamp
 from esker.project.types import Column, Plain
 
 QUALITY_COLUMNS = (
+    Column("table", Plain("string"), doc="The table that was measured"),
     Column("changeset", Plain("bigint"), required=True, doc="The changeset that it was measured with"),
     Column("snapshot", Plain("bigint"), required=True, doc="The snapshot of the table"),
     Column("pipeline", Plain("string"), required=True),
@@ -55,11 +57,18 @@ class Quality(OpenSide):
         }
 
     def write(
-        self, measures: Sequence[Measure], snapshot: SnapshotId, stamp: Stamp, *, held: bool = False
+        self,
+        table: TableId,
+        measures: Sequence[Measure],
+        snapshot: SnapshotId,
+        stamp: Stamp,
+        *,
+        held: bool = False,
     ) -> StagedFiles:
-        """Stage the figures of one publish, or of a batch that is held."""
+        """Stage the figures of one publish of a table, or of a batch that is held."""
         rows = pa.table(
             {
+                "table": pa.array([table.name] * len(measures), pa.string()),
                 "snapshot": pa.array([snapshot] * len(measures), pa.int64()),
                 "metric": pa.array([each.metric for each in measures], pa.string()),
                 "kind": pa.array([each.kind for each in measures], pa.string()),

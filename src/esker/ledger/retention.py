@@ -9,7 +9,6 @@ removed from the store when the log's old snapshots are expired.
 from __future__ import annotations
 
 import json
-import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -18,11 +17,13 @@ from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import SideTableLost
 from esker.ledger.change_log import CHANGESET, COMMITTED_AT
-from esker.ledger.side_table import as_text
+from esker.ledger.owed import TRIMMED, as_text
+from esker.ledger.reindexes import REINDEX_TAG
 
 CONSUMER_TAG = "esker-consumer-"
 """How tags on a change log begin that say how far a consumer has read: what lies behind one is kept."""
-_TRIMMED = "esker.trimmed"
+START_TAG = "esker-start-"
+"""How tags begin of consumers that will be told all changes, and have not been told the first ones yet."""
 _EVERY = timedelta(days=1)
 _TRIES = 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -39,7 +40,7 @@ class Retained:
 
     @classmethod
     def of(cls, attempt: Attempt) -> Retained:
-        text = attempt.properties.get(_TRIMMED)
+        text = attempt.properties.get(TRIMMED)
         if text is None:
             return cls(1, None)
         known = json.loads(text)
@@ -52,7 +53,7 @@ class Retained:
     def property(self) -> dict[str, str]:
         """Return the property by which the log says it."""
         at = self.looked_at.isoformat() if self.looked_at else None
-        return {_TRIMMED: as_text({"first": self.first, "at": at})}
+        return {TRIMMED: as_text({"first": self.first, "at": at})}
 
 
 def trim(engine: Engine, log: TableId, keep: timedelta, now: datetime) -> Retained:
@@ -82,12 +83,12 @@ def _first_kept(attempt: Attempt, before: datetime) -> int:
     """Return the first changeset that stays: those before it are old, and read by all, as whole files."""
     number, moment = (attempt.schema.ids[name] for name in (CHANGESET, COMMITTED_AT))
     oldest = (before - _EPOCH) // timedelta(microseconds=1)
-    if not all({number, moment} <= file.lower.keys() & file.upper.keys() for file in attempt.files.data):
-        return 1  # somebody wrote files that do not tell what is in them
-    files = [
-        (_long(file.lower[number]), _long(file.upper[number]), _long(file.upper[moment]) < oldest)
-        for file in attempt.files.data
-    ]
+    files = []
+    for file in attempt.files.data:
+        low, high, newest = file.lowest(number), file.highest(number), file.highest(moment)
+        if low is None or high is None or newest is None:
+            return 1  # somebody wrote files that do not tell what is in them
+        files.append((low, high, newest < oldest))
     # Changes are forgotten from the beginning on, also where the clocks of two writers disagree.
     first = min(
         [*(low for low, _, is_old in files if not is_old), *(read + 1 for read in _read(attempt))],
@@ -99,16 +100,13 @@ def _first_kept(attempt: Attempt, before: datetime) -> int:
 
 
 def _read(attempt: Attempt) -> list[int]:
-    """Return the changesets up to which consumers have read."""
+    """Return the changesets up to which consumers have read, or behind which they will after a reindex."""
     read = []
     for name, snapshot in attempt.tags.items():
-        if name.startswith(CONSUMER_TAG):
+        if name.startswith(START_TAG):
+            read.append(0)
+        if name.startswith((CONSUMER_TAG, REINDEX_TAG)):
             changeset = attempt.summary_at(snapshot, "esker.changeset")
             # A tag that nobody can place protects everything.
             read.append(int(changeset) if changeset is not None else 0)
     return read
-
-
-def _long(bound: bytes) -> int:
-    found: int = struct.unpack("<q", bound)[0]
-    return found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Self
@@ -20,23 +19,41 @@ from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.engine.store import Store
-from esker.errors import LedgerUnreadable
+from esker.ledger.owed import (
+    DELETES,
+    LOG,
+    QUALITY,
+    QUARANTINE,
+    SIDES,
+    Files,
+    Named,
+    Place,
+    as_places,
+    as_text,
+    places_in,
+)
 from esker.project.types import quoted
 
-LOG = "esker.log"
-QUARANTINE = "esker.quarantine"
-DELETES = "esker.deletes"
-QUALITY = "esker.quality"
-SIDES = (LOG, QUARANTINE, DELETES, QUALITY)
-"""Properties by which a table names the tables that are filled from its outbox."""
+__all__ = [
+    "DELETED_AT",
+    "DELETES",
+    "LOG",
+    "QUALITY",
+    "QUARANTINE",
+    "SIDES",
+    "Files",
+    "OpenSide",
+    "Place",
+    "SideTable",
+    "Stamp",
+    "as_places",
+    "as_text",
+]
+
 DELETED_AT = "_esker_deleted_at"
 """Column of the memory of deletes."""
 _NAMED = 60
 """Bytes of names in an entry of the outbox; longer lists of files are written down in a file of their own."""
-
-Place = tuple[str, int]
-Files = tuple[Place, ...] | str
-"""Names below a side table's location with their sizes, or the name of a file that lists them."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +78,10 @@ class SideTable:
     @classmethod
     def registered(cls, properties: Mapping[str, str], name: str, catalog: str) -> SideTable | None:
         """Return the side table that a table names, if it names one, or raise LedgerUnreadable."""
-        text = properties.get(name)
-        if text is None:
+        named = Named.by(properties, name)
+        if named is None:
             return None
-        try:
-            known = json.loads(text)
-            return cls(TableId(catalog, known["table"]), known["uuid"], known["location"], name)
-        except (KeyError, TypeError, ValueError) as error:
-            raise LedgerUnreadable(name, text) from error
+        return cls(TableId(catalog, named.table), named.uuid, named.location, name)
 
     def listed(self, store: Store, changeset: int, staged: StagedFiles) -> Files:
         """Return files for an entry of the outbox; many or long names are written down beside them."""
@@ -88,8 +101,7 @@ class SideTable:
         """Return the files of an entry, wherever they are written down."""
         if not isinstance(files, str):
             return files
-        listed = pq.read_table(pa.BufferReader(store.read_bytes(self.place(files)))).to_pydict()
-        return as_places(zip(listed["name"], listed["size"], strict=True))
+        return places_in(store.read_bytes(self.place(files)))
 
 
 @dataclass(frozen=True)
@@ -152,13 +164,3 @@ class OpenSide(ABC):
                 value = F.lit(shared.get(field.name)).cast(field.dataType)
             columns.append(value.alias(field.name))
         return stage(self.engine, self.side.id, rows.select(*columns), f"side-{uuid4()}")
-
-
-def as_places(files: Iterable[Any]) -> tuple[Place, ...]:
-    """Return names and sizes as they stand in JSON."""
-    return tuple((str(name), int(size)) for name, size in files)
-
-
-def as_text(value: Any) -> str:
-    """Return a value as short JSON, equal for equal values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from esker.errors import StateError, StateTooNew
 from esker.project import Project
 
-VERSION = 2
+VERSION = 3
 _MAKING = 0x45534B4552  # the lock's number spells ESKER
 _schema = sa.MetaData()
 
@@ -86,6 +86,40 @@ found_tables = sa.Table(
     sa.Column("key", sa.Text, nullable=False),
     sa.Column("is_gone", sa.Boolean, nullable=False),
 )
+offsets = sa.Table(
+    "esker_offsets",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("consumer", sa.String(63), primary_key=True),
+    sa.Column("offset", sa.Text, nullable=False),
+    sa.Column("stored_at", sa.String(32), nullable=False),
+)
+deliveries = sa.Table(
+    "esker_deliveries",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("consumer", sa.String(63), primary_key=True),
+    sa.Column("result", sa.Text, nullable=False),
+    sa.Column("ended_at", sa.String(32), nullable=False),
+)
+reindexes = sa.Table(
+    "esker_reindexes",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("consumer", sa.String(63), primary_key=True),
+    sa.Column("plan", sa.Text, nullable=False),
+    sa.Column("begun_at", sa.String(32), nullable=False),
+)
+reindex_tasks = sa.Table(
+    "esker_reindex_tasks",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("consumer", sa.String(63), primary_key=True),
+    sa.Column("plan_id", sa.String(36), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("counts", sa.Text, nullable=False),
+    sa.Column("done_at", sa.String(32), nullable=False),
+)
 
 
 class State:
@@ -129,7 +163,7 @@ class State:
             elif found > VERSION:
                 raise StateTooNew(shown, found, VERSION)
             elif found < VERSION:
-                _upgrade(connection)
+                _upgrade(connection, found)
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
@@ -149,16 +183,22 @@ class State:
         assert isinstance(found, datetime)
         return found.astimezone(UTC)
 
+    @property
+    def is_file(self) -> bool:
+        """It is a file of this machine: others do not see what stands in it."""
+        return self._engine.dialect.name == "sqlite"
+
     def close(self) -> None:
         """Give back every connection."""
         self._engine.dispose()
 
 
-def _upgrade(connection: sa.Connection) -> None:
-    """Bring a database of version 1 to this one."""
-    # Holds said nothing of the guard that was tripped. The next run of a pipeline holds its batch anew.
-    holds.drop(connection)
-    holds.create(connection)
+def _upgrade(connection: sa.Connection, found: int) -> None:
+    """Bring a database of an earlier version to this one. Tables that it lacks have been made."""
+    if found == 1:
+        # Holds said nothing of the guard that was tripped. The next run of a pipeline holds its batch anew.
+        holds.drop(connection)
+        holds.create(connection)
     connection.execute(meta.update().values(version=VERSION))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -14,16 +14,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
-from esker.contracts.check import Checked, check
+from esker.contracts.check import BAD, Checked, check
 from esker.contracts.rules import RowRules, Tally
+from esker.engine.compat import to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.stage import StagedFiles, discard, stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.kept import KeptFrames
 from esker.engine.machine import cores
-from esker.engine.observed import Observed
 from esker.engine.progress import watched
 from esker.engine.session import Engine
+from esker.engine.sieve import Sieve
 from esker.engine.tasks import tasks_of
 from esker.errors import BadRows, Held, RulesBroken
 from esker.events import Step
@@ -49,15 +50,14 @@ from esker.sources.source import Command
 
 _TARGET_BYTES = 128 * 1024 * 1024
 ROW_NUMBER = "_esker_row"
-_NTH = "_esker_nth"
-_KEPT = "_esker_kept"
-_IN_TASK = (1 << 33) - 1
-"""The part of an increasing id that counts within a task."""
 _SHORT = 2_000
 """Bytes of a bad row that may come to the driver with others."""
+_BYTES_OF_A_VALUE = 16
 _MOST_COLLECTED = 200_000
 _WORTH_A_TASK = 25_000
 _EXAMPLES = 2
+_ALL = "_esker_all"
+"""Name of the count of all rows, beside those of rules."""
 
 
 @cache
@@ -198,67 +198,93 @@ def stage_rows(loading: Loading, batch: Batch) -> Staged:
     numbered = frame.withColumn(ROW_NUMBER, F.monotonically_increasing_id())
     checked = check(numbered, batch.columns, loading.rules, SIDE_COLUMNS, (ROW_NUMBER,), keep)
     checked = replace(checked, rows=forgiven(checked.rows))
-    tasks = _fewer_tasks(loading.engine, batch, frame)
-    if not checked.can_be_bad and UNKNOWN not in keep:
+    can_leave_out = checked.can_be_bad or UNKNOWN in keep
+    is_large = batch.bytes > _TARGET_BYTES
+    reading = tasks_of(frame) if can_leave_out or is_large else None
+    tasks = _fewer_tasks(loading.engine, batch, reading)
+    if not can_leave_out:
         files = _stage_good(loading, batch, checked.rows, tasks)
         return Staged(files, Tally(files.rows))
-    return _stage_checked(loading, batch, checked, tasks)
+    return _stage_checked(loading, batch, checked, tasks, reading or 1)
 
 
-def _stage_checked(loading: Loading, batch: Batch, checked: Checked, tasks: int | None) -> Staged:
-    """Stage the good rows. Bad ones are collected on the way if they are few, else read once more."""
+def _stage_checked(
+    loading: Loading, batch: Batch, checked: Checked, tasks: int | None, reading: int
+) -> Staged:
+    """Stage the good rows. Bad ones are collected on the way if they are few, else read once more.
+
+    `reading` is the number of parts that the rows are read in.
+    """
     engine, rules = loading.engine, loading.rules
     bits = rules.columns if checked.can_be_bad else ()
     is_bad = rules.is_rejected() if checked.can_be_bad else F.lit(False)
     is_left_out = is_bad | F.col(UNKNOWN).isNotNull() if UNKNOWN in checked.rows.columns else is_bad
     rejects = loading.rejects(batch)
-    most = _most_collected(engine, _tasks(engine, batch.bytes)) if rejects else _EXAMPLES
-    # Counts only those that it is asked for: within a task, the how many-th bad row this is.
-    nth = F.when(is_left_out, F.monotonically_increasing_id().bitwiseAND(F.lit(_IN_TASK)))
+    most = _most_collected(engine, max(reading, _tasks(engine, batch.bytes))) if rejects else _EXAMPLES
+    # As they are, and put into words when they are here: Java compiles the less of a method the more there is
+    # of it.
     is_short = _size(checked.rows) <= _SHORT if rejects else F.lit(True)
-    seen = Observed(engine)
-    counted = {
-        "left out": F.count(_NTH),
-        "bad": F.count(F.when(is_bad, 1)),
-        "collected": F.collect_list(_KEPT),
-        **{name: F.collect_list(f"{name}_kept") for name in bits},
-    }
-    warning = rules.counts(rejecting=False) if checked.can_be_bad else {}
-    counted |= {f"rule {name}": count for name, count in warning.items()}
-    # As it is, and put into words when it is here: Java compiles the less of a method the more there is of
-    # it. Nested: of two conditions both are looked at when the first is null.
-    row = F.struct(*(quoted(name) for name in checked.rows.columns))
-    kept = F.when(F.col(_NTH) < most, F.when(is_short, row))
-    numbered = checked.rows.withColumn(_NTH, nth)
-    # Whatever is observed is copied: no column more than is needed.
-    names = [quoted(column.name) for column in batch.columns]
-    narrow = numbered.select(*names, *bits, _NTH, kept.alias(_KEPT))
-    kept_bits = {f"{name}_kept": F.when(F.col(_KEPT).isNotNull(), F.col(name)) for name in bits}
-    rows = seen.watch(narrow.withColumns(kept_bits), counted)
-    # Bad rows are counted, then left out: a null in a required column would end the whole job.
-    files = _stage_good(loading, batch, rows.where(F.col(_NTH).isNull()), tasks)
-    left_out = seen.number("left out")
-    # The files tell how many rows there are; a count made on the way may count a repeated task twice.
-    read = files.rows + left_out
-    if seen.number("bad") and not rejects:
+    warning = rules.breaches(rejecting=False) if checked.can_be_bad else {}
+    counted = {**warning, _ALL: F.lit(True)} if warning else {}
+    sieve = Sieve(engine)
+    # Bad rows are left out before anything is written: a null in a required column would end the whole job.
+    good = sieve.through(checked.rows, is_left_out, is_short, most, {**counted, BAD: is_bad})
+    files = _stage_good(loading, batch, good, tasks)
+    if (bad := sieve.count(BAD)) and not rejects:
         discard(engine, files)
-        examples = _examples(_told(checked, seen.rows("collected")))
-        raise BadRows(loading.name, seen.number("bad"), read, examples)
+        raise BadRows(loading.name, bad, files.rows + bad, _examples(_told(checked, sieve.rows())))
     broken = {rule.name: 0 for rule in rules.all} if checked.can_be_bad else {}
-    broken |= {name: seen.number(f"rule {name}") for name in warning}
-    if not left_out:
-        return Staged(files, Tally(read, 0, broken))
-    if seen.length("collected") == left_out:
-        broken |= rules.tally({name: seen.numbers(name) for name in bits}, rejecting=True) if bits else {}
-        return Staged(files, Tally(read, left_out, broken), _told(checked, seen.rows("collected")))
-    again = checked.rows.where(is_left_out)
-    if bits:
-        counts = [count.alias(name) for name, count in rules.counts(rejecting=True).items()]
-        with explained("cannot read the rows", engine.log, reads_source=True):
-            broken |= again.agg(*counts).collect()[0].asDict()
-    # As a step of its own: coalesce would let few tasks look for them.
-    told = _told(checked, again).repartition(max(1, left_out // _WORTH_A_TASK))
-    return Staged(files, Tally(read, left_out, broken), told, reads_again=True)
+    if not sieve.left_out:
+        broken |= _warned(loading, checked, sieve, files.rows)
+        return Staged(files, Tally(files.rows, 0, broken))
+    is_whole = sieve.kept == sieve.left_out
+    found = sieve.rows() if is_whole else checked.rows.where(is_left_out)
+    with explained("cannot read the rows", engine.log, reads_source=not is_whole):
+        if is_whole:
+            found, left_out, by_rule = _counted(rules, bits, found)
+        else:
+            left_out, by_rule = _counted_again(rules, bits, found)
+    told = _told(checked, found)
+    if not is_whole:
+        # As a step of its own: coalesce would let few tasks look for them.
+        told = told.repartition(max(1, left_out // _WORTH_A_TASK))
+    read = files.rows + left_out  # the files tell how many good rows there are
+    broken |= by_rule | _warned(loading, checked, sieve, read)
+    return Staged(files, Tally(read, left_out, broken), told, reads_again=not is_whole)
+
+
+def _warned(loading: Loading, checked: Checked, sieve: Sieve, rows: int) -> dict[str, int]:
+    """Return how many of a batch's rows break which rule that rejects none.
+
+    `rows` is how many there are. Where the sieve counted more, Spark did some tasks twice: a bound would
+    hold a batch that keeps to it, so they are read once more.
+    """
+    by_rule = loading.rules.counts(rejecting=False) if checked.can_be_bad else {}
+    if not by_rule or sieve.count(_ALL) == rows:
+        return {name: sieve.count(name) for name in by_rule}
+    with explained("cannot read the rows", loading.engine.log, reads_source=True):
+        return dict(zip(by_rule, checked.rows.agg(*by_rule.values()).collect()[0], strict=True))
+
+
+def _counted(rules: RowRules, bits: Sequence[str], rows: DataFrame) -> tuple[DataFrame, int, dict[str, int]]:
+    """Return bad rows that are here, each once, their number, and how many of them break which rule."""
+    seen = to_arrow(rows.select(ROW_NUMBER, *bits))
+    number = len(seen.column(ROW_NUMBER).unique())
+    if number < len(seen):
+        # Spark did some tasks twice, because what they had sent to others was lost.
+        rows = rows.dropDuplicates([ROW_NUMBER])
+        seen = to_arrow(rows.select(ROW_NUMBER, *bits))
+    if not bits:
+        return rows, number, {}
+    tally = rules.tally({name: seen.column(name).to_pylist() for name in bits})
+    return rows, number, {rule.name: tally[rule.name] for rule in rules.all if rule.rejects}
+
+
+def _counted_again(rules: RowRules, bits: Sequence[str], rows: DataFrame) -> tuple[int, dict[str, int]]:
+    """Read bad rows: return their number, and how many of them break which rule."""
+    by_rule = rules.counts(rejecting=True) if bits else {}
+    number, *counts = rows.agg(F.count(F.lit(1)), *by_rule.values()).collect()[0]
+    return number, dict(zip(by_rule, counts, strict=True))
 
 
 def _told(checked: Checked, rows: DataFrame) -> DataFrame:
@@ -267,8 +293,8 @@ def _told(checked: Checked, rows: DataFrame) -> DataFrame:
 
 
 def _size(rows: DataFrame) -> Expression:
-    """Return about how many bytes a row has beside its numbers."""
-    found = F.lit(0)
+    """Return about how many bytes a row has on the driver: a number takes some there, even null."""
+    found = F.lit(_BYTES_OF_A_VALUE * len(rows.columns))
     for column in rows.schema.fields:
         value = F.col(quoted(column.name))
         match column.dataType:
@@ -303,7 +329,7 @@ def _most_collected(engine: Engine, tasks: int) -> int:
     return max(1, 3 * most // tasks)
 
 
-def _fewer_tasks(engine: Engine, batch: Batch, frame: DataFrame) -> int | None:
+def _fewer_tasks(engine: Engine, batch: Batch, reading: int | None) -> int | None:
     """Return by how many tasks a batch is written; None where those that read it are few enough.
 
     To put tasks together costs a copy of each row: Spark makes no one step of what stands before and behind.
@@ -311,8 +337,7 @@ def _fewer_tasks(engine: Engine, batch: Batch, frame: DataFrame) -> int | None:
     wanted = _tasks(engine, batch.bytes)
     if batch.bytes <= _TARGET_BYTES:
         return wanted  # too small for that to matter
-    found = tasks_of(frame)
-    return None if found is not None and found <= 1.5 * wanted else wanted
+    return None if reading is not None and reading <= 1.5 * wanted else wanted
 
 
 def _tasks(engine: Engine, source_bytes: int) -> int:

@@ -31,6 +31,7 @@ from esker.load.standing import check_descent, foreign_note
 from esker.project.reserved import HASH_COLUMN
 
 _TRIES = 30
+_DAY = timedelta(days=1)
 _SAME = 5
 """So often building a change on one and the same metadata may fail."""
 
@@ -286,7 +287,7 @@ class Publisher:
         with suppress(Exception):
             quality = self.quality()
             stamp = Stamp(self.pipeline, self.run, "", changeset, datetime.now(UTC))
-            staged = quality.write(measures, snapshot, stamp, held=True)
+            staged = quality.write(self.table, measures, snapshot, stamp, held=True)
             for may_try in rounds(_SAME):
                 attempt = Attempt(self.engine, quality.side.id)
                 if not may_try or attempt.last_snapshot_with("esker.held", str(snapshot)) is not None:
@@ -301,11 +302,11 @@ class Publisher:
         assert self.quality is not None
         quality = self.quality()
         stamp = Stamp(self.pipeline, self.run, "", changeset, datetime.now(UTC))
-        rows, before = attempt.built_records(), attempt.records_at(stamp.moment - timedelta(days=1))
+        rows, before = attempt.built_records(), attempt.records_at(stamp.moment - _DAY)
         measures = [Measure("record_count", "table", rows), *made.measures]
         if rows is not None and before is not None:
             measures.append(Measure("daily_growth", "table", rows - before))
-        staged = quality.write(measures, snapshot, stamp)
+        staged = quality.write(self.table, measures, snapshot, stamp)
         files = quality.side.listed(quality.opened.store, changeset, staged)
         return replace(made, owed={**made.owed, QUALITY: files}, staged={**made.staged, QUALITY: staged})
 

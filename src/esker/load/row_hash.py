@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
 from decimal import Context
 from decimal import Decimal as Number
 from functools import reduce
@@ -26,7 +25,6 @@ from esker.project.types import Array, Column, Decimal, Map, Plain, Struct, Type
 
 HASH_VERSION = "1"
 _SEED = 42
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MASK = (1 << 64) - 1
 _ALL_DIGITS = Context(prec=38)
 """Python rounds to 28 digits unless told otherwise."""
@@ -117,7 +115,8 @@ def _hash_column(column: pa.ChunkedArray, path: str, ids: Mapping[str, int], see
         hashed = pa.array([0 if text is None else digest(text, seed) for text in texts], pa.uint64())
     else:
         hasher = _hasher(kind, path, ids)
-        hashes = [0 if value is None else hasher(value, seed) for value in values.to_pylist()]
+        plain = values.cast(_with_numbers(kind)).to_pylist()
+        hashes = [0 if value is None else hasher(value, seed) for value in plain]
         hashed = pa.array(hashes, pa.uint64())
     return pc.if_else(pc.is_null(values), pa.scalar(0, pa.uint64()), hashed)
 
@@ -152,19 +151,32 @@ def _hash_longs(values: pa.Array, seed: int) -> pa.Array:
     return mixed(total, 32)
 
 
+def _with_numbers(kind: pa.DataType) -> pa.DataType:
+    """Return a type with numbers instead of days and moments: Python knows none after the year 9999."""
+    if pa.types.is_date(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_numbers(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_with_numbers(kind.key_type), _with_numbers(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_with_numbers(kind.value_type))
+    return kind
+
+
 def _hasher(kind: pa.DataType, path: str, ids: Mapping[str, int]) -> Callable[[Any, int], int]:
-    """Return the hash of one value of a kind: what Spark's xxhash64 gives for it."""
+    """Return the hash of one value of a kind, days and moments as numbers: what Spark's xxhash64 gives."""
     digest = xxhash.xxh64_intdigest
     if pa.types.is_boolean(kind):
         return lambda value, seed: digest(struct.pack("<i", value), seed)
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
         return lambda value, seed: digest(struct.pack("<q", value), seed)
     if pa.types.is_floating(kind):
         return lambda value, seed: digest(_double(value), seed)
     if pa.types.is_date(kind):
-        return lambda value, seed: digest(struct.pack("<i", (value - date(1970, 1, 1)).days), seed)
-    if pa.types.is_timestamp(kind):
-        return lambda value, seed: digest(struct.pack("<q", _microseconds(value)), seed)
+        return lambda value, seed: digest(struct.pack("<i", value), seed)
     if pa.types.is_decimal(kind):
         return lambda value, seed: digest(_unscaled(value, kind.scale), seed)
     if pa.types.is_struct(kind):
@@ -231,8 +243,3 @@ def _unscaled(value: Number, scale: int) -> bytes:
     number = int(value.scaleb(scale, _ALL_DIGITS))
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return number.to_bytes(length, "big", signed=True)
-
-
-def _microseconds(moment: datetime) -> int:
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -31,6 +31,7 @@ from esker.pipeline.table_changes import (
     Resort,
     SetProperties,
     TableChange,
+    UpgradeTable,
     WidenColumns,
 )
 from esker.project import Pipeline
@@ -40,6 +41,9 @@ from esker.project.readers import CODEC, DEFAULT_CODEC
 from esker.project.reserved import is_own
 from esker.project.types import Column, Decimal, Plain, stored_types
 from esker.sources import Sent
+
+FILE_FORMAT = "write.format.default"
+"""Iceberg's property for the format of new files."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract 
     properties = {
         **TABLE_DEFAULTS,
         "format-version": str(pipeline.format_version),
-        "write.format.default": pipeline.format,
+        FILE_FORMAT: pipeline.format,
         **_codec(pipeline),
         **pipeline.properties,
     }
@@ -174,8 +178,9 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
         order = _sort_order(pipeline, columns)
         if order != _renamed_order(present.sort_fields, declared.renamed):
             changes.append(Resort(present.id, order, is_frozen))
+    changes += _reformatted(pipeline, present)
     if contract is not None:
-        changes += _described(pipeline, present, declared.stored, contract)
+        changes += _described(pipeline, present, declared.stored, contract, is_frozen)
     # Rows are checked by what is declared as required, also where older rows lack it.
     checked = with_required(columns, _demanded(pipeline, columns), required=True)
     return Altered(tuple(changes), checked, notes, unknown)
@@ -203,8 +208,33 @@ def _allowed(
     return found, notes, unknown
 
 
+def _reformatted(pipeline: Pipeline, present: Table) -> list[TableChange]:
+    """Return what brings new files, and the table itself, to the formats that are declared."""
+    changes: list[TableChange] = []
+    if is_upgraded(pipeline, present):
+        changes.append(UpgradeTable(present.id, pipeline.format_version))
+    if is_reformatted(pipeline, present):
+        changes.append(SetProperties(present.id, {FILE_FORMAT: pipeline.format}))
+    return changes
+
+
+def is_upgraded(pipeline: Pipeline, present: Table) -> bool:
+    """Tell whether a newer format version is declared than the table has."""
+    return "format_version" in pipeline.model_fields_set and pipeline.format_version > present.format_version
+
+
+def is_reformatted(pipeline: Pipeline, present: Table) -> bool:
+    """Tell whether another format of files is declared than the table's new ones have."""
+    return "format" in pipeline.model_fields_set and pipeline.format != file_format(present)
+
+
+def file_format(present: Table) -> str:
+    """Return the format of a table's new files."""
+    return present.properties.get(FILE_FORMAT, "parquet").lower()
+
+
 def _described(
-    pipeline: Pipeline, present: Table, stored: tuple[Column, ...], contract: Contract
+    pipeline: Pipeline, present: Table, stored: tuple[Column, ...], contract: Contract, is_frozen: bool
 ) -> list[TableChange]:
     """Return what the contract says of a table beyond its columns, and the table does not say yet.
 
@@ -222,7 +252,8 @@ def _described(
     # Iceberg identifies rows by required columns only; a table that has rows cannot begin to require some.
     key = {name.lower() for name in contract.key}
     if key and key <= required and key != {name.lower() for name in present.identifier}:
-        changes.append(IdentifyBy(present.id, contract.key))
+        # Whoever joins or merges by the key counts on it.
+        changes.append(IdentifyBy(present.id, contract.key, is_frozen and bool(present.identifier)))
     other = {k: v for k, v in pipeline.properties.items() if present.properties.get(k) != v}
     if other:
         changes.append(SetProperties(present.id, other))

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from esker.engine.iceberg.table import TableId, named_table
 from esker.engine.session import Engine
-from esker.errors import BackfillUnsuitable, EskerError, Held
+from esker.errors import BackfillUnsuitable, EskerError, Held, NotWithoutSpark
 from esker.events import Listener, silent
 from esker.ledger.change_range import Point
 from esker.ledger.holds import Hold
-from esker.ledger.state import State
 from esker.pipeline.adoption import Adoption, apply_adoption, plan_adoption
 from esker.pipeline.approval import approve, reject
 from esker.pipeline.backfill import backfill
-from esker.pipeline.changes import Changes, read_changes
+from esker.pipeline.change_report import Changes
+from esker.pipeline.changes import read_changes
+from esker.pipeline.deliver import DeliveryReport, DeliveryResult, deliver
 from esker.pipeline.discovery import discover, gather
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
-from esker.pipeline.families import recall, recall_all
+from esker.pipeline.families import recall
+from esker.pipeline.forget import ForgottenConsumer, forget_consumer
 from esker.pipeline.fsck import Fsck, Repair, apply_repair, fsck, plan_repairs
+from esker.pipeline.ids import read_row_ids
 from esker.pipeline.infer import Inferred, infer_contract
 from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
@@ -46,37 +50,39 @@ from esker.pipeline.quality import Figure, read_quality
 from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
 from esker.pipeline.read import read_source
 from esker.pipeline.reader_notes import reader_notes
+from esker.pipeline.reading import ReadingProject
+from esker.pipeline.reconcile import Reconciliation, reconcile
+from esker.pipeline.reindex import (
+    GivenUpReindex,
+    ReindexTasks,
+    give_up,
+    list_tasks,
+    reindex,
+    reindex_ids,
+    run_task,
+)
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.rules import awaited
 from esker.pipeline.run import run_pipeline, run_pipelines
 from esker.pipeline.show import TableReport, show_table
 from esker.pipeline.sql.run import Answer, Session
 from esker.pipeline.windows import WindowLine, list_windows
-from esker.project import Pipeline, Project, load_project
+from esker.project import Pipeline
 from esker.sources import Span
 from esker.sources.handed_over import HandedOver
 
+if TYPE_CHECKING:
+    from esker.reading.changes import ChangeRange
+    from esker.reading.tasks import ReindexTask
 
-class OpenProject:
+
+class OpenProject(ReadingProject):
     """A project that can be run. Spark starts with the first thing that needs it."""
-
-    def __init__(self, project: Project) -> None:
-        self.project = project
-
-    @classmethod
-    def at(cls, folder: str | Path = ".", env: str | None = None) -> OpenProject:
-        """Open the project in a folder, or raise a ProjectError."""
-        return cls(load_project(folder, env))
 
     @cached_property
     def engine(self) -> Engine:
         """Spark, set up for this project."""
         return Engine.start(self.project)
-
-    @cached_property
-    def state(self) -> State:
-        """The state database."""
-        return State.open(self.project)
 
     def _start(self) -> Engine:
         return self.engine
@@ -140,6 +146,21 @@ class OpenProject:
         begin, end = _moment(pipeline, since), _moment(pipeline, until)
         span = Span(begin, end, tuple(dict.fromkeys(ids)), replace_equal)
         return backfill(self.project, self._start, self.state, pipeline, span, listen)
+
+    def reconcile(
+        self, pipeline: str, *, repair: bool = False, approved: int | None = None, listen: Listener = silent
+    ) -> Reconciliation:
+        """Compare keys and contents of all that a pipeline's source holds with its table.
+
+        With `repair`, what is missing or differs is loaded, and what has vanished is deleted; Held is raised
+        for more deletes than the guard allows, unless so many were `approved`. Raises ReconcileUnsuitable,
+        PartsMissing, and the error of a run that failed.
+        """
+        self._find(pipeline)
+        with naming(pipeline):
+            return reconcile(
+                self.project, self._start, self.state, pipeline, listen, repair=repair, approved=approved
+            )
 
     def approve(self, pipeline: str, listen: Listener = silent) -> RunResult:
         """Let a held batch happen, as it was shown. Errors are in the result; raises NoHold."""
@@ -295,8 +316,122 @@ class OpenProject:
     def read_changes(
         self, table: str, since: Point | None = None, until: Point | None = None, *, limit: int = 20
     ) -> Changes:
-        """Return what changed in a table after one point, up to another."""
-        return read_changes(self.engine, self.table_id(table), since, until, limit)
+        """Return the first changes of a table after one point, up to another, and how many there are."""
+        try:
+            return super().read_changes(table, since, until, limit=limit)
+        except NotWithoutSpark:
+            return read_changes(self.engine, self.table_id(table), since, until, limit)
+
+    def deliver(
+        self, consumer: str, listen: Listener = silent, *, retry_dead: bool = False
+    ) -> DeliveryResult:
+        """Send a consumer what has changed since it was told last. Raises the error of one that failed.
+
+        With `retry_dead`, dead letters are sent first, each as its row is by now.
+        """
+        self._recall_all()
+        self.project.consumer(consumer)
+        result = deliver(self.project, self._start, self.state, consumer, listen, retry_dead=retry_dead)
+        if result.error is not None:
+            raise result.error
+        return result
+
+    def deliver_all(
+        self,
+        consumers: Sequence[str] = (),
+        *,
+        retry_dead: bool = False,
+        ends: threading.Event | None = None,
+        listen: Listener = silent,
+    ) -> DeliveryReport:
+        """Deliver to consumers, or to all, one after the other; errors are in the report.
+
+        When `ends` is set, it stops behind the step that it is at.
+        """
+        self._recall_all()
+        for name in consumers:
+            self.project.consumer(name)
+        results = []
+        for name in consumers or self.project.consumers:
+            if ends is None or not ends.is_set():
+                results.append(
+                    deliver(
+                        self.project, self._start, self.state, name, listen, retry_dead=retry_dead, ends=ends
+                    )
+                )
+        return DeliveryReport(results)
+
+    def reindex(
+        self,
+        consumer: str,
+        *,
+        into: str | None = None,
+        parallel: int | None = None,
+        rate: float | None = None,
+        anew: bool = False,
+        ids: Sequence[str] | Path | None = None,
+        listen: Listener = silent,
+    ) -> DeliveryResult:
+        """Send a consumer all rows, and let deliveries go on behind them; or some, by their `ids`.
+
+        A search index is filled anew, and the alias switched when it is whole. What was stopped goes on,
+        unless it is begun `anew`. At most `rate` rows a second are sent. Errors are in the result; only
+        ReindexUnsuitable is raised, for a file of ids, one a line, that has none or what can be none.
+        """
+        self._recall_all()
+        self.project.consumer(consumer)
+        if isinstance(ids, Path):
+            ids = read_row_ids(self.project, consumer, ids)
+        if ids is not None:
+            return reindex_ids(self.project, self._start, self.state, consumer, ids, listen)
+        return reindex(
+            self.project,
+            self._start,
+            self.state,
+            consumer,
+            listen,
+            into=into,
+            parallel=parallel,
+            rate=rate,
+            anew=anew,
+        )
+
+    def reindex_plan(self, consumer: str, *, into: str | None = None, anew: bool = False) -> ReindexTasks:
+        """Begin a reindex, unless one has begun, and return its tasks. Nothing is sent.
+
+        Raises ConsumerBusy and ReindexUnsuitable.
+        """
+        self._recall_all()
+        return list_tasks(self.project, self._start, self.state, consumer, into=into, anew=anew)
+
+    def give_up_reindex(self, consumer: str) -> GivenUpReindex:
+        """End a reindex that is not done: its plan and tags are removed, the index that it fills is left.
+
+        Raises ConsumerBusy, and ReindexUnsuitable where none has begun or all rows have been sent.
+        """
+        self._recall_all()
+        self.project.consumer(consumer)
+        return give_up(self.project, self._start, self.state, consumer)
+
+    def forget_consumer(self, consumer: str, tables: Sequence[str] = ()) -> ForgottenConsumer:
+        """Let go of a consumer that the project no longer declares: its offset, and its tags.
+
+        They are looked for on the tables of the project's pipelines and enrichments, and on those that are
+        named. Dead letters stay. Raises ConsumerDeclared and ConsumerBusy.
+        """
+        self._recall_all()
+        return forget_consumer(self.project, self._start, self.state, consumer, tables)
+
+    def run_reindex_task(
+        self, consumer: str, number: int, listen: Listener = silent, *, rate: float | None = None
+    ) -> DeliveryResult:
+        """Do one task of a reindex that has begun; others may do other tasks at the same time.
+
+        When all are done, `reindex` ends it. At most `rate` rows a second are sent, by this task alone.
+        Raises ReindexUnsuitable, and what the target raises.
+        """
+        self._recall_all()
+        return run_task(self.project, self._start, self.state, consumer, number, listen, rate=rate)
 
     def sql(self, text: str, listen: Listener = silent) -> Answer:
         """Run Spark SQL on the project's catalogs; return the answer of the last statement.
@@ -379,9 +514,15 @@ class OpenProject:
         declared = [name for name in self.project.pipelines if self.project.family_of(name) is None]
         return list(pipelines) or [*declared, *self.project.families]
 
-    def _recall_all(self) -> None:
-        if self.project.families:  # else there may be no state database, and nobody needs one
-            recall_all(self.project, self.state)
+    def _frame_of_changes(self, changes: ChangeRange) -> DataFrame:
+        from esker.pipeline.frames import frame_of_changes  # noqa: PLC0415
+
+        return frame_of_changes(self.engine, self.table_id(changes.table), changes)
+
+    def _frame_of_task(self, task: ReindexTask) -> DataFrame:
+        from esker.pipeline.frames import frame_of_task  # noqa: PLC0415
+
+        return frame_of_task(self.engine, task)
 
     def _find(self, name: str) -> None:
         """Make sure of a pipeline whose source is going to be read; a family's database is asked for it."""

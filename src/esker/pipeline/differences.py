@@ -8,7 +8,13 @@ from typing import Any, Literal
 
 from esker.contracts.evolution import Path, compare, find
 from esker.engine.iceberg.table import Table
-from esker.pipeline.alterations import Declared, as_declared
+from esker.pipeline.alterations import (
+    Declared,
+    as_declared,
+    file_format,
+    is_reformatted,
+    is_upgraded,
+)
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.reserved import is_own
@@ -85,12 +91,33 @@ def _declared(
         for stored in after.stored:
             if find(declared, stored.name) is None and not is_own(stored.name):
                 yield from _undeclared(pipeline, stored)
-    if contract is not None and contract.key and present.identifier and not _is_same(contract, present):
+    yield from _formats(pipeline, present)
+    if contract is None or not contract.key or _is_same(contract, present):
+        return
+    required = {column.name.lower() for column in present.columns if column.required}
+    if free := [name for name in contract.key if name.lower() not in required]:
+        why = f"Iceberg wants required columns for that, and {', '.join(free)} may be empty in the table"
+        yield Difference(between, f"rows are not identified by {', '.join(contract.key)}: {why}")
+    elif present.identifier:
         yield Difference(
             between,
             f"rows are identified by {', '.join(contract.key)}, until now by {', '.join(present.identifier)}",
             "whoever joins or merges by the key counts on it",
         )
+
+
+def _formats(pipeline: Pipeline, present: Table) -> Iterator[Difference]:
+    between: Between = "declared and table"
+    version, stored = pipeline.format_version, present.format_version
+    if is_upgraded(pipeline, present):
+        what = f"the table becomes one of format version {version}, until now {stored}"
+        yield Difference(between, what, f"programs that know version {stored} only can no longer read it")
+    elif "format_version" in pipeline.model_fields_set and version < stored:
+        what = f"format version {version} is declared, and the table has {stored}"
+        yield Difference(between, f"{what}: no table goes back, and it stays as it is")
+    if is_reformatted(pipeline, present):
+        what = f"new files become {pipeline.format}, until now {file_format(present)}"
+        yield Difference(between, f"{what}; those that are there stay")
 
 
 def _undeclared(pipeline: Pipeline, stored: Column) -> Iterator[Difference]:

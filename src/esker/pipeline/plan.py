@@ -30,10 +30,11 @@ from esker.load.keys import check_key
 from esker.load.standing import standing
 from esker.pipeline.alterations import alterations, creation, log_alterations
 from esker.pipeline.differences import Difference, differences
+from esker.pipeline.metadata import TableMetadata
 from esker.pipeline.rules import check_rules, unchecked
 from esker.pipeline.table_changes import TableChange
 from esker.pipeline.tables import files_table_of, log_of, table_of
-from esker.project import Pipeline
+from esker.project import Pipeline, Project
 from esker.project.reserved import is_own, why_reserved
 from esker.project.types import Column, Plain
 from esker.sources import Opening, Reader, Sent, Slice, Span, reader
@@ -112,16 +113,23 @@ def plan_pipeline(engine: Engine, state: State, name: str, source: Reader) -> Pi
     return plan
 
 
+def _check_fence(project: Project, name: str, table: Mapping[str, str] | None) -> None:
+    """Raise CatalogWithoutFence where a table, with these properties, is not kept safe from two writers."""
+    pipeline = project.pipeline(name)
+    if pipeline.is_keyed and (why := project.why_not_keyed(pipeline, table)) is not None:
+        raise CatalogWithoutFence(name, pipeline.mode, why)
+
+
 def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) -> PipelinePlan:
     """Return what a run would do, or the differences that keep it from beginning, with the error."""
     project = engine.project
     pipeline = project.pipeline(name)
     contract = project.contract(name)
     table = table_of(project, pipeline)
-    if pipeline.is_keyed and (why := project.why_not_keyed(pipeline.catalog)) is not None:
-        raise CatalogWithoutFence(name, pipeline.mode, why)
-    engine.open_catalog(table.catalog)
-    present = find_table(engine, table)
+    _check_fence(project, name, None)
+    present = TableMetadata(engine, table).stored
+    if present is not None:
+        _check_fence(project, name, present.properties)
     entry: LedgerEntry | None = None
     doubts: tuple[str, ...] = ()
     if present is not None:

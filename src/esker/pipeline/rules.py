@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from esker.contracts.evolution import find
 from esker.contracts.plugged_in import PluggedInRows, installed
@@ -16,11 +15,13 @@ from esker.contracts.related import ReferencedRows, UniqueRows
 from esker.contracts.rules import CheckedRule, Related, RowRules, broken_sql
 from esker.engine.failures import JvmFailure, causes, first_line
 from esker.engine.iceberg.rows import pinned_rows
-from esker.engine.iceberg.table import TableId, find_table
+from esker.engine.iceberg.table import TableId
 from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
 from esker.errors import InvalidRule, UnknownReference
+from esker.ledger.live_rows import without_deleted
 from esker.load.audits import check_audits
+from esker.pipeline.metadata import TableMetadata
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.contract.model import PluggedIn, Reference, RowRule, Unique
@@ -118,7 +119,8 @@ def awaited(engine: Engine, name: str, table: TableId) -> tuple[str, ...]:
     return tuple(
         f'rule "{rule.name}" looks into table "{rule.table}", which is not there; without it the run stops'
         for rule in (contract.rules if contract is not None else ())
-        if isinstance(rule, Reference) and find_table(engine, TableId(table.catalog, rule.table)) is None
+        if isinstance(rule, Reference)
+        and TableMetadata(engine, TableId(table.catalog, rule.table)).stored is None
     )
 
 
@@ -133,20 +135,16 @@ def _is_beside(pipeline: Pipeline) -> bool:
 
 def _stored(engine: Engine, pipeline: Pipeline, table: TableId) -> DataFrame | None:
     """Return the rows that stay in the table beside those of a batch; None when there are none."""
-    present = find_table(engine, table)
+    present = TableMetadata(engine, table).stored
     if present is None or present.snapshot is None:
         return None
-    rows = pinned_rows(engine, present)
-    if pipeline.keeps_deleted and pipeline.deleted_column in rows.columns:
-        rows = rows.where(~F.coalesce(F.col(quoted(pipeline.deleted_column)), F.lit(False)))
-    return rows
+    return without_deleted(pipeline, pinned_rows(engine, present))
 
 
 def _reference(
     engine: Engine, contract: Contract, rule: Reference, catalog: str, flag: str
 ) -> ReferencedRows:
-    other = TableId(catalog, rule.table)
-    present = find_table(engine, other)
+    present = TableMetadata(engine, TableId(catalog, rule.table)).stored
     place = f"{contract.file}:{rule.line}" if rule.line else contract.file
     if present is None:
         raise UnknownReference(place, rule.name, f'there is no table "{rule.table}"')

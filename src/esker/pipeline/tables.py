@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from esker.engine.iceberg.table import TableId
 from esker.project import Pipeline, Project
-from esker.project.pipelines import SIDE_TABLES
+from esker.project.pipelines import DEAD_LETTERS, SIDE_TABLES
 
 RECORD_TABLES = ("__files", "__positions")
 """How system tables end whose rows count only when a ledger names them."""
@@ -38,6 +38,12 @@ def quality_of(project: Project, table: TableId) -> TableId:
 def deletes_of(project: Project, table: TableId) -> TableId:
     """Return the table that remembers deletes of a table's rows."""
     return _beside(project, table, "__deletes")
+
+
+def dead_letters_of(project: Project, table: TableId, consumer: str) -> TableId:
+    """Return the table of a consumer's dead letters."""
+    namespace = project.system_namespace or table.namespace
+    return TableId(table.catalog, f"{namespace}.{consumer}{DEAD_LETTERS}")
 
 
 def tables_beside(project: Project, table: TableId) -> list[TableId]:

@@ -15,7 +15,7 @@ _NAMING_FILES = (
     *(("contract",), ("transform",), ("transform", "sql")),
     *(("source", "function"), ("source", "resource")),
 )
-"""Keys of a pipeline that name a file of the project."""
+"""Keys of a pipeline, or of a consumer, that name a file of the project."""
 _FILE = re.compile(r"\S+\.(sql|py|ya?ml|json)")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _NOT_OURS = (
@@ -60,7 +60,7 @@ def _is_naming(path: KeyPath) -> bool:
     match inner[:1]:
         case ("defaults",):
             inner = inner[1:]
-        case ("pipelines",):
+        case ("pipelines",) | ("consumers",):  # without its consumers, a project cannot be opened
             inner = inner[2:]
         case _:
             return False

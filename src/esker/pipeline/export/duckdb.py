@@ -130,7 +130,10 @@ def _store(lake: Lake, settings: Settings) -> list[str]:
                 parts["PROVIDER"] = repr("credential_chain")
             return [_secret("store", "s3", parts)]
         case GcsStore():
-            raise lake.refused("DuckDB opens Google's store with HMAC keys, which a project does not have")
+            raise lake.refused(
+                "DuckDB opens Google's store with HMAC keys, for which a store of type gcs has no place; "
+                "this limit is Esker's own"
+            )
         case AzureStore():
             raise lake.refused("DuckDB's Iceberg reads no tables in Azure")
 

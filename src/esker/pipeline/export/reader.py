@@ -11,7 +11,6 @@ from esker.project import Project
 from esker.project.catalogs import AnyCatalog
 from esker.project.secrets import as_written, names_in
 from esker.project.stores import FileStore
-from esker.project.warehouses import store_kind
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,7 @@ class Lake:
     @property
     def location(self) -> str:
         """Where the warehouse is, a folder as a path."""
-        place = self.catalog.warehouse or ""
-        is_named = store_kind(place) is not None or ":" in place
-        return place if is_named else str(self.project.path(place).resolve())
+        return self.project.warehouse_of(self.catalog)
 
     def refused(self, why: str) -> CannotExport:
         """Return the error that says why this catalog is not for this reader."""

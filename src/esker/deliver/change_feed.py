@@ -1,0 +1,325 @@
+"""The changes of a table that is loaded by key, from its change log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property, partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from esker.deliver.feed import CHANGE, Feed, Step, Subscription, wanted_ids, with_ids
+from esker.engine.compat import snapshot_frame
+from esker.engine.failures import explained
+from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.file_frame import SnapshotFiles
+from esker.engine.iceberg.lookup import can_read, live_rows
+from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.iceberg.metadata import SnapshotId
+from esker.engine.iceberg.rows import pinned_rows
+from esker.engine.iceberg.table import load
+from esker.engine.session import Engine
+from esker.errors import ReindexNeeded
+from esker.ledger.change_log import CHANGESET, OP, ROW, RUN
+from esker.ledger.change_range import change_log_of
+from esker.ledger.consumer_tags import move_tag
+from esker.ledger.entry import read_head
+from esker.ledger.offsets import Offset
+from esker.ledger.outbox import drain
+from esker.ledger.owed import gaps_in, logged_in
+from esker.ledger.retention import Retained
+from esker.project.types import quoted
+
+_MOST_STEPS = 1_000
+"""So many changesets at most in one step: a log that nobody merged has a file for each."""
+
+
+class ChangeFeed(Feed):
+    """Reads a change log. What a killed run owes to it is appended first."""
+
+    def __init__(self, engine: Engine, subscription: Subscription) -> None:
+        super().__init__(engine, subscription)
+        table = subscription.table
+        load(engine, table)  # or TableNotFound
+        attempt = Attempt(engine, table)
+        side = change_log_of(attempt, table)
+        self.log = side.id
+        drain(engine, table, attempt.properties)
+        self._table, self._log = attempt, Attempt(engine, side.id)
+        subscription.check_ids(attempt.schema.arrow)
+        self._reached = logged_in(self._log.properties)
+
+    def head(self) -> Offset:
+        return self._at(self._reached)
+
+    def pinned(self) -> tuple[SnapshotId | None, Offset]:
+        # The head of the very metadata that has the snapshot: the log may have gone on since.
+        head = read_head(self._table.properties)
+        return self._table.current, self._at(head.changeset if head is not None else 0)
+
+    def placed(
+        self, rows: DataFrame, files: Sequence[FileEntry], offset: Offset, *, newest: bool
+    ) -> DataFrame:
+        own = self.subscription
+        live = own.live(rows)
+        return live.select(
+            F.lit(offset.changeset).cast("bigint").alias(CHANGESET),
+            F.lit("insert").alias(OP),
+            F.lit(0).cast("bigint").alias(ROW),
+            *(quoted(name) for name in live.columns if own.is_shown(name)),
+        )
+
+    def standing(self, offset: Offset) -> DataFrame:
+        rows = pinned_rows(self.engine, load(self.engine, self.subscription.table))
+        return self.placed(rows, (), offset, newest=True).withColumn(OP, F.lit("update"))
+
+    def beginning(self) -> Offset:
+        offset = Offset(self._table.uuid, 0, None, None, 0)
+        self._check_kept(offset)
+        return offset
+
+    def tagged(self, snapshot: SnapshotId) -> Offset | None:
+        told = self._log.summary_at(snapshot, "esker.changeset")
+        changeset = int(told) if told is not None else self._last_in(snapshot)
+        return None if changeset is None else self._at(changeset)
+
+    def _last_in(self, snapshot: SnapshotId) -> int | None:
+        """Return the last changeset that a snapshot of the log has rows of; None when its files do not tell.
+
+        Who compacts the log writes no summary of ours, and who expires it may take those before.
+        """
+        found = self._log.snapshot(snapshot)
+        column = self._log.schema.ids[CHANGESET]
+        ends = [file.highest(column) for file in self._log.files_at(found).data] if found is not None else []
+        return max((end for end in ends if end is not None), default=None) if None not in ends else None
+
+    def check(self, offset: Offset) -> None:
+        name = self.subscription.name
+        if offset.table != self._table.uuid:
+            raise ReindexNeeded(name, "The table was made anew since.")
+        if offset.changeset > self._reached:
+            raise ReindexNeeded(
+                name, f"It has been told changeset {offset.changeset}, and the log ends with {self._reached}."
+            )
+        if offset.snapshot is not None and self._log.descends(offset.snapshot, offset.sequence) is False:
+            raise ReindexNeeded(name, "The change log was rolled back since.")
+        self._check_kept(offset)
+        run = self._run_of(offset.changeset)
+        if None not in (run, offset.run) and run != offset.run:
+            raise ReindexNeeded(
+                name,
+                f"Changeset {offset.changeset} is of run {run}; it has been told one of run {offset.run}.",
+            )
+
+    def _check_kept(self, offset: Offset) -> None:
+        """Raise ReindexNeeded if changes behind an offset are missing."""
+        first = Retained.of(self._log).first
+        if offset.changeset < first - 1:
+            raise ReindexNeeded(
+                self.subscription.name,
+                f"The log begins with changeset {first}, and {offset.changeset + 1} is the next one.",
+            )
+        for begin, end in gaps_in(self._log.properties):
+            if end > offset.changeset:
+                raise ReindexNeeded(
+                    self.subscription.name, f"The log has a gap: changesets {begin} to {end} are not in it."
+                )
+
+    def steps(self, offset: Offset, rows: int) -> Iterator[Step]:
+        since = offset.changeset
+        while since < self._reached:
+            until = self._end_of_step(since, rows)
+            yield self._step(since, until)
+            since = until
+
+    def _step(self, since: int, until: int) -> Step:
+        files = self._files(since, until)
+        is_here = self._log.is_reachable and can_read(self._log.files, self._log.schema, files)
+        looks = self._has_others and self._may_delete(files)
+
+        def frame(stack: ExitStack) -> DataFrame:
+            rows = self._changes(self._pinned(files, stack), since, until)
+            return self._as_they_stand(rows) if looks else rows
+
+        return Step(
+            until=self._at(until),
+            changesets=until - since,
+            count=sum(file.records for file in files),
+            rows=partial(self._rows, files, since, until) if is_here and not looks else None,
+            frame=frame,
+        )
+
+    @property
+    def _has_others(self) -> bool:
+        """When a row goes, others of its id may stay: rows of one key that are alike, or of another key."""
+        return self.subscription.pipeline.mode == "delete_insert"
+
+    def _may_delete(self, files: Sequence[FileEntry]) -> bool:
+        """Tell whether there may be deletes in files of the log."""
+        column = self._log.schema.ids[OP]
+        return any(file.lower.get(column, b"") <= b"delete" for file in files)
+
+    def _as_they_stand(self, changes: DataFrame) -> DataFrame:
+        """Return changes in which an id goes only when no row of it is left: that row comes in its place."""
+        own, ids = self.subscription, list(self.subscription.ids)
+        # As it is by now, never older than the log: of what stood then, the log would tell no more.
+        table = own.live(pinned_rows(self.engine, load(self.engine, own.table)))
+        gone = changes.where(F.col(OP) == "delete")
+        left = table.select(*(quoted(name) for name in table.columns if own.is_shown(name)))
+        left = left.join(gone.select(*map(quoted, ids)), ids, "left_semi").dropDuplicates(ids)
+        # Before all that came in its changeset, which is newer than what was left.
+        place = {OP: F.lit("update"), ROW: F.lit(-1).cast("bigint")}
+        instead = gone.select(CHANGESET, *map(quoted, ids)).join(left, ids).withColumns(place)
+        return (
+            changes.where(F.col(OP) != "delete")
+            .unionByName(gone.join(left.select(*map(quoted, ids)), ids, "left_anti"))
+            .unionByName(instead, allowMissingColumns=True)
+        )
+
+    def _end_of_step(self, since: int, rows: int) -> int:
+        """Return the last changeset of a step: a changeset is not divided."""
+        if len(self._bounds) < len(self._log.files.data):
+            return self._reached  # somebody wrote files that do not tell what is in them
+        last, count = since, 0
+        waiting = sorted(bound for bound in self._bounds if bound[0] > since)
+        for number, (high, records) in enumerate(waiting):
+            if last > since and (count + records > rows or number >= _MOST_STEPS):
+                return last
+            count += records
+            last = min(high, self._reached)
+        return self._reached
+
+    @cached_property
+    def _bounds(self) -> list[tuple[int, int]]:
+        """The last changeset of each file that tells, and its number of rows."""
+        column = self._log.schema.ids[CHANGESET]
+        return [
+            (high, file.records)
+            for file in self._log.files.data
+            if file.lowest(column) is not None and (high := file.highest(column)) is not None
+        ]
+
+    def _files(self, since: int, until: int) -> list[FileEntry]:
+        """Return the files of the log that may hold changes of a step."""
+        column = self._log.schema.ids[CHANGESET]
+        bounds = ((file, file.lowest(column), file.highest(column)) for file in self._log.files.data)
+        return [
+            file
+            for file, low, high in bounds
+            if low is None or high is None or (low <= until and high > since)
+        ]
+
+    def _rows(self, files: Sequence[FileEntry], since: int, until: int) -> pa.Table:
+        """Return changes as this process reads them."""
+        rows = live_rows(self._log.files, self._log.schema, files)
+        number = rows.column(CHANGESET)
+        rows = rows.filter(pc.and_(pc.greater(number, since), pc.less_equal(number, until)))
+        if self.subscription.pipeline.mode == "scd2":
+            current = pc.fill_null(rows.column(self.subscription.pipeline.versions.is_current), False)
+            rows = rows.filter(pc.or_(pc.equal(rows.column(OP), "delete"), current))
+        return rows.select(
+            [*CHANGE, *(name for name in rows.column_names if self.subscription.is_shown(name))]
+        )
+
+    def _pinned(self, files: Sequence[FileEntry], stack: ExitStack) -> DataFrame:
+        """Return the log as it was looked at: what is taken out of it meanwhile has not been told yet."""
+        current = self._log.current
+        if current is None or self._log.is_as_written:
+            return self._all()
+        # A snapshot has the columns of its time, and others have come since: its files have them all.
+        of_snapshot = SnapshotFiles(self.engine, self.log, current)
+        return stack.enter_context(of_snapshot.frame(file.path for file in files))
+
+    def _all(self) -> DataFrame:
+        """Return all rows of the log, with all its columns; where none came since, of the one snapshot."""
+        if self._log.current is not None and self._log.is_as_written:
+            return snapshot_frame(self.engine.spark, self.log.sql, self._log.current)
+        return self.engine.spark.table(self.log.sql)
+
+    def _changes(self, rows: DataFrame, since: int, until: int) -> DataFrame:
+        """Return changes of the log as Spark reads them."""
+        rows = rows.where((F.col(CHANGESET) > since) & (F.col(CHANGESET) <= until))
+        if self.subscription.pipeline.mode == "scd2":
+            # A version that was put between others is no news: they know a newer one.
+            current = F.coalesce(F.col(quoted(self.subscription.pipeline.versions.is_current)), F.lit(False))
+            rows = rows.where((F.col(OP) == "delete") | current)
+        shown = (quoted(name) for name in rows.columns if self.subscription.is_shown(name))
+        return rows.select(*CHANGE, *shown)
+
+    def newest_of(self, ids: Sequence[str], offset: Offset) -> DataFrame:
+        own, names = self.subscription, [quoted(name) for name in self.subscription.ids]
+        with explained(f'cannot read the changes of table "{own.table}"', self.engine.log):
+            wanted = wanted_ids(self.engine, own.ids, ids)
+            told = own.newest(with_ids(self._changes(self._all(), 0, offset.changeset), wanted, own.ids))
+            if self._has_others:
+                told = self._as_they_stand(told)
+            later = self._changes(self._all(), offset.changeset, self._reached)
+            later = with_ids(later, wanted, own.ids).select(*names)
+            # What the log has forgotten, and has not changed since, stands in the table as it was.
+            table = with_ids(pinned_rows(self.engine, load(self.engine, own.table)), wanted, own.ids)
+            kinds = {name: table.schema[name].dataType for name in own.ids}
+            known = told.select(*names).unionByName(later).distinct()
+            here = own.live(table).join(known, list(own.ids), "left_anti")
+            here = here.select(*(quoted(name) for name in here.columns if own.is_shown(name)))
+            known = known.unionByName(here.select(*names))
+            gone = with_ids(
+                wanted,
+                known.select(*(F.col(quoted(n)).cast("string").alias(n) for n in own.ids)),
+                own.ids,
+                "left_anti",
+            )
+            gone = gone.select(*(F.col(quoted(name)).cast(kind).alias(name) for name, kind in kinds.items()))
+            found = told.unionByName(
+                here.withColumns({OP: F.lit("update"), ROW: F.lit(0).cast("bigint")}),
+                allowMissingColumns=True,
+            ).unionByName(
+                gone.withColumns({OP: F.lit("delete"), ROW: F.lit(0).cast("bigint")}),
+                allowMissingColumns=True,
+            )
+            # A newest state is as new as the offset, whenever it came about.
+            return found.withColumn(CHANGESET, F.lit(offset.changeset).cast("bigint"))
+
+    @property
+    def tag_names(self) -> dict[str, SnapshotId]:
+        return self._log.tags
+
+    def keep_all(self, name: str) -> bool:
+        if self._log.current is None:
+            return False
+        if name not in self.tag_names:
+            move_tag(self.engine, self.log, name, self._log.current)
+        return True
+
+    def _at(self, changeset: int) -> Offset:
+        snapshot = self._snapshot_of(changeset)
+        found = self._log.snapshot(snapshot) if snapshot is not None else None
+        return Offset(
+            table=self._table.uuid,
+            changeset=changeset,
+            run=self._run_of(changeset),
+            snapshot=found.id if found is not None else None,
+            sequence=found.sequence if found is not None else 0,
+        )
+
+    def _snapshot_of(self, changeset: int) -> SnapshotId | None:
+        """Return the snapshot of the log that ends with a changeset."""
+        if 0 < changeset == self._reached:
+            return self._log.current  # also where others put files together since
+        return self._log.last_snapshot_with("esker.changeset", str(changeset))
+
+    def _run_of(self, changeset: int) -> str | None:
+        """Return the run that published a changeset; None when the log does not tell."""
+        files = self._files(changeset - 1, changeset)
+        if not files:
+            return None
+        if self._log.is_reachable and can_read(self._log.files, self._log.schema, files):
+            rows = live_rows(self._log.files, self._log.schema, files, (CHANGESET, RUN))
+            runs = rows.filter(pc.equal(rows.column(CHANGESET), changeset)).column(RUN)
+            return runs[0].as_py() if len(runs) else None
+        with explained("cannot read the change log", self.engine.log):
+            rows_there = self._all().where(F.col(CHANGESET) == changeset)
+            first = rows_there.select(RUN).first()
+        return first[0] if first is not None else None

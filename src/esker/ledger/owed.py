@@ -1,0 +1,139 @@
+"""What the properties of a table say of the tables beside it: which they are, and what they are still owed.
+
+Also what these say of themselves: how far they are. Whoever reads, with Spark or without, reads it here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from esker.errors import LedgerUnreadable
+
+LOG = "esker.log"
+QUARANTINE = "esker.quarantine"
+DELETES = "esker.deletes"
+QUALITY = "esker.quality"
+SIDES = (LOG, QUARANTINE, DELETES, QUALITY)
+"""Properties by which a table names the tables that are filled from its outbox."""
+OUTBOX = "esker.outbox"
+LOGGED = "esker.logged"
+LOGGED_AT = "esker.logged.at"
+GAPS = "esker.gaps"
+TRIMMED = "esker.trimmed"
+_SHORT = {LOG: "f", QUARANTINE: "q", DELETES: "d", QUALITY: "m"}
+"""How an entry of the outbox calls side tables: there is little room."""
+
+Place = tuple[str, int]
+Files = tuple[Place, ...] | str
+"""Names below a side table's location with their sizes, or the name of a file that lists them."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A table beside another one, as that one names it."""
+
+    table: str
+    uuid: str
+    location: str
+
+    def place(self, name: str) -> str:
+        """Return the location of one of its files."""
+        return f"{self.location}/data/{name}"
+
+    @classmethod
+    def by(cls, properties: Mapping[str, str], name: str) -> Named | None:
+        """Return the side table that a table names, if it names one, or raise LedgerUnreadable."""
+        text = properties.get(name)
+        if text is None:
+            return None
+        try:
+            known = json.loads(text)
+            return cls(known["table"], known["uuid"], known["location"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise LedgerUnreadable(name, text) from error
+
+
+@dataclass(frozen=True)
+class OutboxEntry:
+    """The files of one changeset that are on their way."""
+
+    changeset: int
+    after: int
+    """The changeset before it in the log: the one before, unless there is a gap."""
+    snapshot: int
+    owed: Mapping[str, Files]
+    """By the property that names a side table; a changeset without changes owes the log no files."""
+
+    def as_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = {"n": self.changeset, "s": self.snapshot}
+        if self.after != self.changeset - 1:
+            document["a"] = self.after
+        return document | {_SHORT[name]: files for name, files in self.owed.items()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> OutboxEntry:
+        number = document["n"]
+        owed = {name: document[short] for name, short in _SHORT.items() if short in document}
+        return cls(
+            changeset=number,
+            after=document.get("a", number - 1),
+            snapshot=document["s"],
+            owed={n: files if isinstance(files, str) else as_places(files) for n, files in owed.items()},
+        )
+
+
+def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
+    """Return the entries of a table's outbox, oldest first, or raise LedgerUnreadable."""
+    text = properties.get(OUTBOX, "[]")
+    try:
+        return tuple(OutboxEntry.from_json(entry) for entry in json.loads(text))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LedgerUnreadable(OUTBOX, text) from error
+
+
+def logged_in(properties: Mapping[str, str]) -> int:
+    """Return the last changeset in a side table with these properties, or raise LedgerUnreadable."""
+    text = properties.get(LOGGED, "0")
+    if not text.isdecimal():
+        raise LedgerUnreadable(LOGGED, text)
+    return int(text)
+
+
+def gaps_in(properties: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
+    """Return the first and last changeset of each gap of a change log, or raise LedgerUnreadable."""
+    text = properties.get(GAPS, "[]")
+    try:
+        return tuple((int(first), int(last)) for first, last in json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise LedgerUnreadable(GAPS, text) from error
+
+
+def first_kept(properties: Mapping[str, str]) -> int:
+    """Return the oldest changeset that is in a change log in full, or raise LedgerUnreadable."""
+    text = properties.get(TRIMMED)
+    try:
+        return int(json.loads(text)["first"]) if text is not None else 1
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerUnreadable(TRIMMED, str(text)) from error
+
+
+def as_places(files: Iterable[Any]) -> tuple[Place, ...]:
+    """Return names and sizes as they stand in JSON."""
+    return tuple((str(name), int(size)) for name, size in files)
+
+
+def places_in(listed: bytes) -> tuple[Place, ...]:
+    """Return names and sizes as they stand in a file of their own."""
+    found = pq.read_table(pa.BufferReader(listed)).to_pydict()
+    return as_places(zip(found["name"], found["size"], strict=True))
+
+
+def as_text(value: Any) -> str:
+    """Return a value as short JSON, equal for equal values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

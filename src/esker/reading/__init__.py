@@ -1,0 +1,1 @@
+"""Tables and their changes, read in this process: no Spark, no Java. PyIceberg opens catalogs and stores."""

@@ -1,0 +1,42 @@
+"""Which files of a snapshot must be read, with the deletes that concern each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from pyiceberg.table.snapshots import Snapshot
+
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files
+from esker.reading.lake import OpenTable
+from esker.reading.readable import while_files_live
+from esker.reading.rows import Part
+
+_EQUALITY = 2
+
+
+def files_at(
+    table: OpenTable,
+    snapshot: Snapshot | None,
+    may_hold: Callable[[Mapping[str, Any]], bool] = lambda manifest: True,
+) -> LiveFiles:
+    """Return the files of a snapshot; manifests of which `may_hold` says no are not opened."""
+    if snapshot is None:
+        return LiveFiles()
+    with while_files_live(snapshot.manifest_list):
+        return live_files(table.store, snapshot.manifest_list, may_hold)
+
+
+def parts_of(table: OpenTable, live: LiveFiles, files: Iterable[FileEntry]) -> Iterator[Part]:
+    """Yield data files with what is deleted in them."""
+    by_value = [delete for delete in live.deletes if delete.content == _EQUALITY]
+    specs = table.metadata.specs()
+    for file in files:
+        deletes = [delete for delete in live.deletes_of(file) if delete.content != _EQUALITY]
+        for delete in by_value:
+            is_everywhere = specs[delete.spec_id].is_unpartitioned()
+            is_here = (delete.spec_id, delete.partition) == (file.spec_id, file.partition)
+            # A row that was written together with the delete is the new one, and stays.
+            if delete.sequence > file.sequence and (is_everywhere or is_here):
+                deletes.append(delete)
+        yield Part.of(table.metadata, file, deletes)
