@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from esker.functions import reached, source
+from esker.functions import reached, source, transform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,14 +13,24 @@ if TYPE_CHECKING:
 
 __version__: str
 
-__all__ = ["__version__", "open", "reached", "source"]
+__all__ = ["__version__", "open", "reached", "source", "transform"]
 
 
 def open(folder: str | Path = ".", env: str | None = None) -> OpenProject:
-    """Open the project in a folder. Spark starts with the first thing that needs it."""
-    # Imported here, because the API brings PySpark along, which `esker --help` must not wait for.
-    from esker.pipeline.api import OpenProject  # noqa: PLC0415
+    """Open the project in a folder. Spark starts with the first thing that needs it.
 
+    Where PySpark is not installed, the project can be read (`changes`, `reindex_tasks`); all else raises
+    SparkNotInstalled.
+    """
+    # Imported here, because the API brings PySpark along, which `esker --help` must not wait for.
+    try:
+        from esker.pipeline.api import OpenProject  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "py4j"):
+            raise
+        from esker.pipeline.reading import ReadingProject  # noqa: PLC0415
+
+        return cast("OpenProject", ReadingProject.at(folder, env))
     return OpenProject.at(folder, env)
 
 

@@ -183,6 +183,19 @@ class UnknownPipeline(ProjectError):
         )
 
 
+class UnknownConsumer(ProjectError):
+    """A command names a consumer that the project does not declare."""
+
+    code = "ESK-PROJECT-040"
+
+    def __init__(self, name: str, known: Sequence[str], guess: str | None = None) -> None:
+        super().__init__(
+            f'unknown consumer "{name}"',
+            reason="Declared: " + (", ".join(known) or "none") + ".",
+            remedy=f"Did you mean {guess}?" if guess else "Declare it below consumers: in esker.yml.",
+        )
+
+
 class ManyPipelines(ProjectError):
     """A command for one pipeline names an entry that stands for many: one for each table of a database."""
 
@@ -232,8 +245,8 @@ class NoChangeLog(ProjectError):
         super().__init__(
             f'table "{table}" has no change log',
             reason=f"Nothing was read: {why}.",
-            remedy="Modes with a key keep one unless `changes: off` is said. Of an append table, its own "
-            "snapshots are the log: esker show lists them.",
+            remedy="Modes with a key keep one unless `changes: off` is said. Of a table to which rows are "
+            "only added, its own snapshots are the log.",
         )
 
 
@@ -242,11 +255,32 @@ class UnknownPoint(ProjectError):
 
     code = "ESK-PROJECT-010"
 
-    def __init__(self, point: str, why: str) -> None:
+    def __init__(self, point: str, why: str, *, instead: str | None = None) -> None:
         super().__init__(
             f'"{point}" is no point in the table\'s history',
             reason=f"{why[0].upper()}{why[1:]}.",
-            remedy="Name a changeset (7), a snapshot id, or a time (2026-11-16T12:00:00Z).",
+            remedy=instead or "Name a changeset (7), a snapshot id, or a time (2026-11-16T12:00:00Z).",
+        )
+
+    @classmethod
+    def ahead(cls, point: str, table: str, reached: int) -> UnknownPoint:
+        """Return the error for a point behind the last changeset whose changes can be read."""
+        return cls(
+            point,
+            f'the changes of table "{table}" end with changeset {reached}: it was restored to an earlier '
+            "state, its change log is off, or the point is another table's",
+            instead="Whoever followed the table reads all of it once more (project.reindex_tasks), and goes "
+            f"on with the changes since {reached}.",
+        )
+
+    @classmethod
+    def left(cls, point: str) -> UnknownPoint:
+        """Return the error for a snapshot that the table's newest one does not come from."""
+        return cls(
+            point,
+            "the table was rolled back behind this snapshot, or it was never published",
+            instead="Whoever followed the table reads all of it once more (project.reindex_tasks), and goes "
+            "on with the changes since the snapshot that was read.",
         )
 
 
@@ -271,6 +305,19 @@ class BackfillUnsuitable(ProjectError):
 
     def __init__(self, pipeline: str, why: str, instead: str) -> None:
         super().__init__(f'pipeline "{pipeline}" cannot be backfilled so', reason=why, remedy=instead)
+
+
+class ReconcileUnsuitable(ProjectError):
+    """A source and a table cannot be compared."""
+
+    code = "ESK-PROJECT-031"
+
+    def __init__(self, pipeline: str, why: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" cannot be compared with its source',
+            reason=why,
+            remedy="Modes upsert, insert_only and sync can be, with a source that can be read once more.",
+        )
 
 
 class QueryRefused(ProjectError):
@@ -385,6 +432,21 @@ class SparkUnsupported(EngineError):
             what,
             reason=f"Iceberg's runtime exists for PySpark {supported}; "
             "with 4.2 and later it breaks while its classes load.",
+            remedy=f"pip install 'pyspark=={pinned}'",
+        )
+
+
+class SparkNotInstalled(EngineError):
+    """Something was asked of a project that needs Spark, and PySpark cannot be imported."""
+
+    code = "ESK-ENGINE-022"
+    exit_status = 2
+
+    def __init__(self, what: str, pinned: str) -> None:
+        super().__init__(
+            f"{what} needs PySpark",
+            reason="PySpark cannot be imported here. Without it, a project has changes, read_changes, "
+            "reindex_tasks and reindex_task.",
             remedy=f"pip install 'pyspark=={pinned}'",
         )
 
@@ -571,9 +633,11 @@ class CatalogUnreachable(EngineError):
     code = "ESK-ENGINE-010"
     exit_status = 4
 
-    def __init__(self, catalog: str, why: str) -> None:
+    def __init__(self, catalog: str | None, why: str) -> None:
+        """Without a name, it is whichever catalog the work needed."""
+        which = "the catalog" if catalog is None else f'catalog "{catalog}"'
         super().__init__(
-            f'catalog "{catalog}" cannot be used',
+            f"{which} cannot be used",
             reason=why,
             remedy="Check the catalog's address, rights and disk, then: esker doctor",
         )
@@ -648,6 +712,62 @@ class CannotExport(ProjectError):
             f"nothing can be exported for {target}",
             reason=why[0].upper() + why[1:] + ".",
             remedy="Read the tables with another program: esker export --help",
+        )
+
+
+class NotWithoutSpark(ProjectError):
+    """A table cannot be read in this process; with Spark it can. Nothing was read."""
+
+    code = "ESK-READ-001"
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(
+            f"{what} cannot be read without Spark",
+            reason=why[0].upper() + why[1:] + ".",
+            remedy="Read it with Spark: project.table(…), or .to_spark() of what was asked for.",
+        )
+
+
+class ReaderNotInstalled(NotWithoutSpark):
+    """A package that reads tables in this process is not installed."""
+
+    code = "ESK-READ-002"
+
+    def __init__(self, package: str, install: str) -> None:
+        ProjectError.__init__(
+            self,
+            f"reading without Spark needs the package {package}",
+            reason=f"The package {package} is not installed.",
+            remedy=f"Install it: pip install '{install}'",
+        )
+
+
+class ChangesMissing(ProjectError):
+    """Changes were asked for that never got into the change log. They are in the table itself."""
+
+    code = "ESK-READ-003"
+
+    def __init__(self, table: str, first: int, last: int, why: str) -> None:
+        self.first, self.last = first, last
+        lacking = f"changesets {first} to {last}" if last > first else f"changeset {first}"
+        super().__init__(
+            f'{lacking} of table "{table}" cannot be read',
+            reason=why,
+            remedy=f"Ask for the changes up to {first - 1} or since {last}, and read the table anew in "
+            "between: it holds the outcome.",
+        )
+
+
+class TaskNotOpened(ProjectError):
+    """A task came from another process, and must be told which project it belongs to."""
+
+    code = "ESK-READ-004"
+
+    def __init__(self, table: str, number: int) -> None:
+        super().__init__(
+            f'task {number} of table "{table}" belongs to no project here',
+            reason="A task travels without the keys of catalogs and stores.",
+            remedy="Hand it to the project first: project.reindex_task(task).to_arrow()",
         )
 
 
@@ -995,14 +1115,14 @@ class PartsMissing(SourceError):
 
 
 class MissingPackage(SourceError):
-    """A kind of source needs a package that is not installed."""
+    """A kind of source or target needs a package that is not installed."""
 
     code = "ESK-SOURCE-008"
     exit_status = 2
 
-    def __init__(self, kind: str, package: str, extra: str) -> None:
+    def __init__(self, kind: str, package: str, extra: str, of: str = "sources") -> None:
         super().__init__(
-            f"sources of type {kind} need the package {package}",
+            f"{of} of type {kind} need the package {package}",
             reason=f"The package {package} is not installed.",
             remedy=f"Install it: pip install 'esker[{extra}]'",
         )
@@ -1017,14 +1137,12 @@ class SourceUnavailable(SourceError):
         self,
         url: str,
         why: str,
-        attempts: int,
+        attempts: int | None,
         remedy: str = "If the server is well, see whether address and credentials are right; then run again.",
     ) -> None:
-        super().__init__(
-            f'"{url}" cannot be read',
-            reason=f"{why} (asked {attempts} time{'s' if attempts > 1 else ''})",
-            remedy=remedy,
-        )
+        """`attempts` is how often it was asked; None where a store's own client has asked again unseen."""
+        asked = "" if attempts is None else f" (asked {attempts} time{'s' if attempts > 1 else ''})"
+        super().__init__(f'"{url}" cannot be read', reason=f"{why}{asked}", remedy=remedy)
 
 
 class SourceRefused(SourceError):
@@ -1040,8 +1158,11 @@ class SourceRefused(SourceError):
         remedy: str = "Correct the source in the project file.",
         *,
         status: int | None = None,
+        is_gone: bool = False,
     ) -> None:
+        """`is_gone` when it says that what it was asked for does not exist: who may not look is told less."""
         self.status = status
+        self.is_gone = is_gone or status in (404, 410)
         super().__init__(f'"{url}" refuses what it is asked for', reason=why, remedy=remedy)
 
 
@@ -1718,6 +1839,207 @@ class SideTableLost(LedgerError):
             f'table "{side}" could not be written',
             reason=f"{why}. The batch itself is published; what is owed stays in the table's outbox.",
             remedy="The next run appends it. If it happens again, look at the table's store and rights.",
+        )
+
+
+class DeliverError(EskerError):
+    """Changes could not be delivered. What was delivered stays; the next delivery goes on behind it."""
+
+    code = "ESK-DELIVER-000"
+    exit_status = 4
+
+
+class TargetUnavailable(DeliverError):
+    """A target does not answer, or answers with an error, also when it is asked again."""
+
+    code = "ESK-DELIVER-001"
+
+    def __init__(self, target: str, why: str, attempts: int) -> None:
+        super().__init__(
+            f"{target} does not take what it is sent",
+            reason=f"{why} (tried {attempts} time{'s' if attempts > 1 else ''})",
+            remedy="If the server is well, see whether address and credentials are right; then deliver "
+            "again: nothing is lost.",
+        )
+
+
+class TargetRefused(DeliverError):
+    """A target refuses all that it is sent: who sends it, how, or where to."""
+
+    code = "ESK-DELIVER-020"
+    exit_status = 1
+
+    def __init__(
+        self,
+        target: str,
+        why: str,
+        remedy: str = "Correct the target in the project file; then deliver again: nothing is lost.",
+    ) -> None:
+        super().__init__(f"{target} refuses what it is sent", reason=why, remedy=remedy)
+
+
+class IndexGone(TargetRefused):
+    """A search index is there no more, or its alias leads nowhere: what was sent before is gone with it."""
+
+    code = "ESK-DELIVER-048"
+
+    def __init__(self, target: str, why: str) -> None:
+        super().__init__(target, why, "Reindex, which fills a new one.")
+
+
+class IndexNotSwitchable(DeliverError):
+    """A search index cannot be replaced by another one, as it is no alias."""
+
+    code = "ESK-DELIVER-021"
+    exit_status = 1
+
+    def __init__(self, index: str, why: str) -> None:
+        super().__init__(
+            f'"{index}" cannot be led to another index',
+            reason=why,
+            remedy="Give the target's index: another name, which becomes an alias, and search there. Or "
+            f'delete the index "{index}", and reindex: that makes an alias of that name.',
+        )
+
+
+class TargetFunctionNotFound(DeliverError):
+    """The function that a target names cannot be had."""
+
+    code = "ESK-DELIVER-022"
+    exit_status = 2
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(
+            f'there is no target function "{function}"',
+            reason=why,
+            remedy="Name a function of the project or of an installed package: "
+            "function: targets/works.py:keep",
+        )
+
+
+class TargetFunctionFailed(DeliverError):
+    """A target function raised an error, or gave back what means nothing."""
+
+    code = "ESK-DELIVER-023"
+    exit_status = 1
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(
+            f'target function "{function}" failed',
+            reason=why,
+            remedy="Correct the function, then deliver again: it gets the same messages.",
+        )
+
+
+class ReindexNeeded(DeliverError):
+    """What a consumer has not been told yet cannot be had from the log any more, or its index is gone."""
+
+    code = "ESK-DELIVER-040"
+    exit_status = 1
+
+    def __init__(self, consumer: str, why: str) -> None:
+        super().__init__(
+            f'consumer "{consumer}" cannot go on from where it was',
+            reason=why,
+            remedy=f"Send it all rows, and then what changes: esker reindex {consumer}",
+        )
+
+
+class ConsumerBusy(DeliverError):
+    """A delivery or a reindex of the consumer is active."""
+
+    code = "ESK-DELIVER-041"
+    exit_status = 1
+
+    def __init__(self, consumer: str, holder: str) -> None:
+        super().__init__(
+            f'consumer "{consumer}" is being delivered to',
+            reason=f"Another process does it: {holder}.",
+            remedy="Try again when it has ended.",
+        )
+
+
+class TransformNotFound(DeliverError):
+    """The function that makes a consumer's messages cannot be had."""
+
+    code = "ESK-DELIVER-042"
+    exit_status = 2
+
+    def __init__(self, function: str, why: str) -> None:
+        super().__init__(
+            f'there is no transform "{function}"',
+            reason=why,
+            remedy="Name a function that is marked with @esker.transform: "
+            "transform: transforms/works.py:to_work",
+        )
+
+
+class DeliveryRefused(DeliverError):
+    """A consumer's transform or enrichment does not fit its table."""
+
+    code = "ESK-DELIVER-043"
+    exit_status = 2
+
+    def __init__(self, consumer: str, why: str) -> None:
+        super().__init__(
+            f'consumer "{consumer}" does not fit its table',
+            reason=why,
+            remedy="Correct id:, transform: or enrich: of the consumer; esker show TABLE lists a table's "
+            "columns.",
+        )
+
+
+class ReindexUnverified(DeliverError):
+    """A new index does not hold what the table holds. The alias leads where it led before."""
+
+    code = "ESK-DELIVER-044"
+    exit_status = 1
+
+    def __init__(self, consumer: str, index: str, wanted: int, found: int, told: str) -> None:
+        super().__init__(
+            f'index "{index}" of consumer "{consumer}" has {found} documents, and {wanted} were wanted',
+            reason=f"{told} Others may have written to it.",
+            remedy=f"Fill another index: esker reindex {consumer} --anew",
+        )
+
+
+class ReindexUnsuitable(DeliverError):
+    """A reindex was asked for that cannot be done so."""
+
+    code = "ESK-DELIVER-045"
+    exit_status = 2
+
+    def __init__(self, consumer: str, why: str, instead: str) -> None:
+        super().__init__(f'consumer "{consumer}" cannot be reindexed so', reason=why, remedy=instead)
+
+
+class ConsumerFenced(DeliverError):
+    """Somebody else delivers to the consumer by now, or may. This delivery ends."""
+
+    code = "ESK-DELIVER-046"
+    exit_status = 5
+
+    def __init__(self, consumer: str) -> None:
+        super().__init__(
+            f'somebody else delivers to consumer "{consumer}"',
+            reason="This process was stopped, or did not reach the state database, for so long that its "
+            "lease ran out. It sends nothing more, and its offset was not stored.",
+            remedy="Nothing is lost: the next delivery goes on. Find out what stopped this one.",
+        )
+
+
+class ConsumerDeclared(DeliverError):
+    """A consumer that the project declares cannot be forgotten. Nothing was changed."""
+
+    code = "ESK-DELIVER-047"
+    exit_status = 2
+
+    def __init__(self, consumer: str) -> None:
+        super().__init__(
+            f'consumer "{consumer}" is declared',
+            reason="The next delivery would begin from its start: again.",
+            remedy="Take it out of esker.yml first. To send it all rows, reindex it: "
+            f"esker reindex {consumer}",
         )
 
 

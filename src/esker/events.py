@@ -46,7 +46,30 @@ class Progressed:
     total_bytes: int
 
 
-Event = Reached | Progressed
+class DeliveryStep(StrEnum):
+    """The points of a delivery and of a reindex. Each is a place where a process may stop."""
+
+    SENT = "sent"
+    STORED = "stored"
+    TAGGED = "tagged"
+    PINNED = "pinned"
+    TASK_SENT = "task_sent"
+    TASK_DONE = "task_done"
+    VERIFIED = "verified"
+    MOVED = "moved"
+    SWITCHED = "switched"
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A delivery to a consumer, or its reindex, has reached a step."""
+
+    consumer: str
+    step: DeliveryStep
+    detail: str = ""
+
+
+Event = Reached | Progressed | Delivered
 Listener = Callable[[Event], None]
 
 

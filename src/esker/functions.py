@@ -1,11 +1,11 @@
-"""What users import to write functions for Esker: `@esker.source`, `esker.reached`."""
+"""What users import to write functions for Esker: `@esker.source`, `esker.reached`, `@esker.transform`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import update_wrapper
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,26 @@ def source(function: Callable[..., Any]) -> SourceFunction:
     last, `spark` the Spark session; all others are the source's `arguments`.
     """
     return SourceFunction(function)
+
+
+class TransformFunction:
+    """A function that makes messages of rows, marked as a transform. Called, it is the function itself."""
+
+    def __init__(self, function: Callable[[Any], Any], per: Literal["row", "batch"]) -> None:
+        self.function, self.per = function, per
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.function(*arguments, **named)
+
+
+def transform(function: Callable[[Any], Any] | None = None, *, per: Literal["row", "batch"] = "row") -> Any:
+    """Mark a function as a transform, for consumers with `transform: file.py:name`.
+
+    It gets a row as a dictionary, and returns the message's body as one, or None for a row that is not
+    wanted in the target. With `per="batch"` it gets an Arrow table of rows, and returns one that has the
+    columns of the id; rows that it leaves out are not wanted. It runs in Spark's tasks, perhaps twice.
+    """
+    if function is None:
+        return lambda marked: TransformFunction(marked, per)
+    return TransformFunction(function, per)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from esker.engine.iceberg.pointers import pointers_of
 from esker.errors import Fenced, MetadataDamaged, RepairOutdated
 from esker.events import Event, Reached, Step
+from esker.ledger.change_log import OP
+from esker.pipeline.reading import ReadingProject
 from esker.recover.repair import Rewrite
 from tests.conformance.lakes import Lake
 from tests.folder import Folder
 from tests.load.works import LANES, QUARANTINE, WORKS, Works, at
+from tests.recover.damage import cut_metadata
 
 FIRST = [{"id": number, "at": 1, "name": f"stone {number}"} for number in range(6)]
 NAMES = {number: f"stone {number}" for number in range(6)}
@@ -188,6 +191,92 @@ def change_log(lake: Lake, path: Path) -> None:
     assert works.outbox() == [] or works.outbox()[-1]["n"] == 2
 
 
+def deliver(lake: Lake, path: Path) -> None:
+    """A consumer is told each change once, though state and old snapshots are lost; a reindex tells all."""
+    folder = _consumed(lake, path)
+    write = folder.write_jsonl
+    write("landing/1.jsonl", FIRST)
+    folder.run("works")
+    assert folder.open().deliver("news").rows.sent == 6
+    assert _told(folder) == {(str(id), "insert", name) for id, name in NAMES.items()}
+
+    write("landing/2.jsonl", [{"id": 7, "at": 2, "name": "chalk"}])
+    folder.run("works")
+    if lake.is_keyed:
+        write("landing/3.jsonl", [{"id": 1, "at": 3, "name": "agate"}, {"id": 2, "at": 3, "gone": True}])
+        folder.run("works")
+    project = folder.open()
+    log = "shop.works__changes" if lake.is_keyed else "shop.works"
+    if lake.expires:
+        project.engine.spark.sql(
+            f"CALL lake.system.expire_snapshots(table => '{log}', retain_last => 1, "
+            "older_than => TIMESTAMP '2999-01-01 00:00:00')"
+        ).collect()
+    folder.lose_state()
+    project = folder.open()
+    again = project.deliver("news")
+    changed: set[tuple[str, str, str | None]] = {("7", "insert", "chalk")}
+    if lake.is_keyed:
+        changed |= {("1", "update", "agate"), ("2", "delete", None)}
+    assert again.rows.rows == len(changed)
+    assert again.since == 1 or not lake.is_keyed, "of a table without a log, a snapshot is remembered"
+    assert _told(folder) == changed
+    assert project.deliver("news").rows.rows == 0
+    tags = project.engine.spark.sql(f"SELECT name FROM lake.{log}.refs WHERE type = 'TAG'").collect()
+    assert "esker-consumer-shop-news" in {row.name for row in tags}
+
+    project.reindex("news")
+    rows = {(id, name) for id, name in folder.rows("shop.works", "id", "name")}
+    assert {(int(id), name) for id, _, name in _told(folder)} == rows
+    assert len(rows) == (6 if lake.is_keyed else 7)
+
+
+def _consumed(lake: Lake, path: Path) -> Folder:
+    """Return a project on the lake whose table is told to a folder, by Spark where there are several."""
+    to = {"type": "files", "path": "told"}
+    news: dict[str, Any] = {"from": "works", "to": to, "batch": {"spark": 3}}
+    keys: dict[str, Any] = {"columns": {"id": "bigint", "at": "bigint", "name": "string", "gone": "boolean"}}
+    if lake.is_keyed:
+        keys |= {"mode": "upsert", "key": ["id"], "order_by": "at", "deletes": "hard", "delete_when": "gone"}
+    else:
+        news["id"] = ["id"]
+    pipeline = Folder.files_pipeline("landing/*.jsonl", "jsonl", "shop.works", **keys)
+    return Folder(path, **lake.project, pipelines={"works": pipeline}, consumers={"news": news})
+
+
+def _told(folder: Folder) -> set[tuple[str, str, str | None]]:
+    """Return id, operation and name of what was told since this was asked last; nothing was told twice."""
+    files = list((folder.path / "told").glob("*.jsonl"))
+    messages = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    told = {(each["id"], each["op"], (each.get("body") or {}).get("name")) for each in messages}
+    assert len(told) == len(messages)
+    for file in files:
+        file.unlink()
+    return told
+
+
+def read_without_spark(lake: Lake, path: Path) -> None:
+    """Changes, and all rows in tasks, are read without Spark and Java, and are those that Spark sees."""
+    folder = _consumed(lake, path)
+    folder.write_jsonl("landing/1.jsonl", FIRST)
+    folder.run("works")
+    before = ReadingProject.at(folder.path).changes("shop.works")
+    folder.write_jsonl("landing/2.jsonl", [{"id": 1, "at": 2, "name": "agate"}, {"id": 7, "at": 2}])
+    folder.run("works")
+    reading = ReadingProject.at(folder.path)
+    changes = reading.changes("shop.works", since=before.until)
+    expected = (
+        {(1, "update", "agate"), (7, "insert", None)}
+        if lake.is_keyed
+        else {(1, "insert", "agate"), (7, "insert", None)}
+    )
+    assert {(row["id"], row[OP], row["name"]) for row in changes.to_arrow().to_pylist()} == expected
+    tasks = [row for task in reading.reindex_tasks("shop.works") for row in task.to_arrow().to_pylist()]
+    found = sorted(((row["id"], row["at"], row["name"]) for row in tasks), key=repr)
+    assert found == folder.rows("shop.works", "id", "at", "name")
+    assert len(found) == (7 if lake.is_keyed else 8)
+
+
 def quarantine(lake: Lake, path: Path) -> None:
     """A row that cannot be loaded is put aside with the reason, and the others are loaded."""
     folder = sales_of(lake, path, columns={"amount": "int"}, bad_rows="quarantine")
@@ -251,15 +340,7 @@ def fsck(lake: Lake, path: Path) -> None:
         folder.write_csv(f"landing/{number}.csv", ["id"], [(number,)])
         folder.run("works")
     project = folder.open()
-    project.engine.open_catalog("lake")
-    pointer = pointers_of(project.engine, "lake").read("shop.works")
-    assert pointer is not None
-    content = pointer.files.read(pointer.location)
-    pointer.files.write(pointer.location, content[:-200])
-    found = project.fsck()
-    [broken] = [finding for each in found.tables for finding in each.findings]
-    assert broken.file == pointer.location
-    [plan] = project.plan_repairs(found)
+    found, plan = cut_metadata(project, "lake", "shop.works")
     if not isinstance(plan, Rewrite):  # else the server has kept the metadata, and all is there
         with pytest.raises(MetadataDamaged):
             folder.run("works")
@@ -296,6 +377,8 @@ CAPABILITIES: dict[str, Callable[[Lake, Path], None]] = {
     "race": race,
     "lost answer": lost_answer,
     "change log": change_log,
+    "deliver": deliver,
+    "read without Spark": read_without_spark,
     "quarantine": quarantine,
     "expire": expire,
     "compact": compact,

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
+from esker.errors import EskerError, InvalidProject, NotWithoutSpark
 from tests.folder import Folder
 from tests.servers import azurite, fake_gcs, moto
 from tests.servers.cutting import Cutting, running_cutting
@@ -36,6 +38,10 @@ class Lake:
     """Properties of a lock that a server needs which does not compare by itself."""
     is_shared: bool = False
     """The server has one catalog, which all tests see."""
+    is_keyed: bool = True
+    """Tables are loaded by key there."""
+    expires: bool = True
+    """Iceberg expires snapshots there."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def _sqlite(request: pytest.FixtureRequest, folder: Path, stack: ExitStack) -> L
 
 
 def _hadoop(request: pytest.FixtureRequest, folder: Path, stack: ExitStack) -> Lake:
-    return Lake({"catalog": {"type": "hadoop", "warehouse": str(folder / "wh")}})
+    return Lake({"catalog": {"type": "hadoop", "warehouse": str(folder / "wh")}}, is_keyed=False)
 
 
 def _jdbc(request: pytest.FixtureRequest, folder: Path, stack: ExitStack) -> Lake:
@@ -120,7 +126,8 @@ def _nessie(request: pytest.FixtureRequest, folder: Path, stack: ExitStack) -> L
         "ref": branch,
         "warehouse": files.new_prefix(),
     }
-    return Lake({"catalog": catalog, "store": files.store()}, proxy, b"/history/commit", (files.secret,))
+    project = {"catalog": catalog, "store": files.store()}
+    return Lake(project, proxy, b"/history/commit", (files.secret,), expires=False)
 
 
 def _nessie_branch(server: str) -> str:
@@ -228,6 +235,12 @@ _NO_GC = (
 )
 _PUFFIN = "the table bucket of SeaweedFS 4.48 takes no `.puffin` files, so use format version 2 there"
 
+_GOOGLE = "PyIceberg opens Google's store with credentials, and never without"
+_AZURE = "PyIceberg reads tables in Azure at Microsoft's own servers only"
+_NESSIE = (
+    "PyIceberg does not speak Nessie's own protocol; where the server also answers at …/iceberg, declare "
+    "that address as a connection of type rest"
+)
 _NO_SQLITE = "Trino has no driver for SQLite; it needs a catalog of another type"
 _NOT_AMAZON = (
     "DuckDB signs requests to Amazon's own servers only: it reads service and region from the address"
@@ -247,21 +260,22 @@ KINDS: dict[str, Kind] = {
     "sqlite-gcs": Kind(
         "sqlite, Google (fake-gcs-server)",
         _on_gcs,
-        {"lost answer": NO_SERVER},
+        {"lost answer": NO_SERVER, "read without Spark": _GOOGLE},
         {
             "trino": _NO_SQLITE,
-            "duckdb": "DuckDB opens Google's store with HMAC keys, which a project does not have",
-            "pyiceberg": "PyIceberg opens Google's store with credentials, and never without",
+            "duckdb": "DuckDB opens Google's store with HMAC keys, for which a store of type gcs has no "
+            "place; this limit is Esker's own",
+            "pyiceberg": _GOOGLE,
         },
     ),
     "sqlite-azure": Kind(
         "sqlite, Azure (Azurite)",
         _on_azure,
-        {"lost answer": NO_SERVER},
+        {"lost answer": NO_SERVER, "read without Spark": _AZURE},
         {
             "trino": _NO_SQLITE,
             "duckdb": "DuckDB's Iceberg reads no tables in Azure",
-            "pyiceberg": "PyIceberg reads tables in Azure at Microsoft's own servers only",
+            "pyiceberg": _AZURE,
         },
     ),
     "jdbc": Kind("jdbc (PostgreSQL 15), folders", _jdbc, unread={"duckdb": _not_in_duckdb("jdbc")}),
@@ -272,11 +286,10 @@ KINDS: dict[str, Kind] = {
     "nessie": Kind(
         "nessie (0.99), S3",
         _nessie,
-        {"expire": _NO_GC},
+        {"expire": _NO_GC, "read without Spark": _NESSIE},
         {
             "duckdb": _not_in_duckdb("nessie"),
-            "pyiceberg": "PyIceberg does not speak Nessie's own protocol; where the server also answers at "
-            "…/iceberg, declare that address as a connection of type rest",
+            "pyiceberg": _NESSIE,
         },
     ),
     "hive": Kind("hive (Metastore 2.3), folders", _hive, unread={"duckdb": _not_in_duckdb("hive")}),
@@ -294,8 +307,24 @@ KINDS: dict[str, Kind] = {
     ),
 }
 
-ERRORS = {_PUFFIN: r"\.puffin", _NO_GC: "GC is disabled", _FOLDERS: "does not keep two writers apart"}
-"""What is said where a limit is met."""
+
+@dataclass(frozen=True)
+class Met:
+    """How a limit is met: what is said, and what is in the table afterwards."""
+
+    error: type[Exception]
+    words: str
+    ids: range | None = range(6)
+    """None where no table is made."""
+
+
+MET = {
+    _PUFFIN: Met(EskerError, ".puffin"),
+    _NO_GC: Met(Py4JJavaError, "GC is disabled"),
+    _FOLDERS: Met(InvalidProject, "does not keep two writers apart", None),
+    **{why: Met(NotWithoutSpark, why) for why in (_GOOGLE, _AZURE, _NESSIE)},
+}
+"""Refused clearly, and never half done."""
 
 
 @contextmanager

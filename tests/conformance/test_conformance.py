@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.capabilities import CAPABILITIES, race, sales_of
-from tests.conformance.lakes import ERRORS, KINDS, NO_SERVER, Lake, made
+from tests.conformance.lakes import KINDS, MET, NO_SERVER, Lake, made
 from tests.conformance.reading import READERS, read_by_all
 from tests.conformance.results import Found, told, write
 
@@ -25,6 +25,7 @@ SHORT = {
     ("hadoop", "append"),
     ("hadoop", "upsert"),
     ("hadoop", "fsck"),
+    ("rest", "deliver"),
     ("rest", "evolve"),
     ("rest", "fsck"),
     ("s3tables", "append"),
@@ -90,5 +91,11 @@ def _try(limit: str | None, capability: str, lake: Lake, path: Path) -> None:
         project = sales_of(lake, path).open().project
         assert any("one writer" in warning for warning in project.warnings())
     else:
-        with pytest.raises(Exception, match=ERRORS[limit]):
+        met = MET[limit]
+        with pytest.raises(met.error) as caught:
             try_it(lake, path)
+        assert met.words in f"{caught.value} {getattr(caught.value, 'reason', '')}"
+        if met.ids is None:
+            assert not Path(lake.project["catalog"]["warehouse"]).exists()
+        else:
+            assert sales_of(lake, path / "after").rows("shop.works", "id") == [(id,) for id in met.ids]

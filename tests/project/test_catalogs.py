@@ -12,6 +12,7 @@ from esker.engine.session import needed_jars
 from esker.errors import InvalidProject, ProfileUnusable
 from esker.pipeline.doctor import examine
 from esker.project import Project, load_project
+from esker.project.catalogs.hive import LOCK
 from esker.project.sources.store_address import store_address
 
 S3 = "store: {type: s3, region: eu-west-1, access_key: '${S3_KEY}', secret_key: '${S3_SECRET}'}"
@@ -247,6 +248,25 @@ def test_several_kinds_in_one_project(tmp_path: Path) -> None:
             ],
             "pipelines.a.mode: a hadoop catalog does not keep two writers apart",
         ),
+        *(
+            (
+                [
+                    HIVE[:-1] + f", properties: {{{where}{LOCK}: 'false'}}}}",
+                    "pipelines: {a: {source: {type: files, path: x, format: csv}, table: a.b, mode: upsert, "
+                    "key: [id]}}",
+                ],
+                f"pipelines.a.mode: with {where}{LOCK}: false a Hive Metastore takes no lock",
+            )
+            for where in ("hadoop.iceberg.", "table-default.", "table-override.")
+        ),
+        (
+            [
+                HIVE,
+                "pipelines: {a: {source: {type: files, path: x, format: csv}, table: a.b, mode: upsert, "
+                f"key: [id], properties: {{{LOCK}: 'False'}}}}}}",
+            ],
+            f"pipelines.a.mode: with {LOCK}: false a Hive Metastore takes no lock",
+        ),
         ([S3[:-1] + ", profile: museum}"], "access_key, profile and role are three ways in: write one"),
         ([S3[:-1] + ", external_id: museum}"], "external_id is of no use without role"),
         (["store: {type: s3, role: esker}"], "store.role"),
@@ -293,3 +313,15 @@ def test_mistakes_are_named(lines: list[str], says: str, tmp_path: Path) -> None
         load(tmp_path, *lines)
     [found] = caught.value.problems
     assert says in str(found)
+
+
+def test_a_metastore_without_its_lock_is_told_of(tmp_path: Path) -> None:
+    """Modes without a key go on; people should know what they chose."""
+    assert load(tmp_path, HIVE[:-1] + f", properties: {{hadoop.iceberg.{LOCK}: 'true'}}}}").warnings() == ()
+    project = load(
+        tmp_path,
+        HIVE[:-1] + f", properties: {{hadoop.iceberg.{LOCK}: 'false'}}}}",
+        "pipelines: {a: {source: {type: files, path: x, format: csv}, table: a.b}}",
+    )
+    [warning] = project.warnings()
+    assert "takes no lock" in warning

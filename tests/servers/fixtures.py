@@ -11,9 +11,11 @@ from tests.readers.duckdb import with_extensions
 from tests.servers.azurite import running_azurite
 from tests.servers.fake_gcs import running_fake_gcs
 from tests.servers.hive import running_hive
+from tests.servers.kafka import Kafka, running_kafka
 from tests.servers.moto import running_moto
 from tests.servers.nessie import running_nessie
 from tests.servers.postgres import Database, Postgres, running_postgres
+from tests.servers.search import SearchServer, running_elasticsearch, running_opensearch
 from tests.servers.seaweedfs import SeaweedFS, running_seaweedfs
 from tests.servers.spark_cluster import SparkCluster, running_cluster
 from tests.servers.trino import Trino, running_trino
@@ -87,6 +89,27 @@ def fake_gcs_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def trino(seaweedfs: SeaweedFS, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
     """The one Trino of this test process, beside the one SeaweedFS."""
     with running_trino(tmp_path_factory.mktemp("trino")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def opensearch() -> Iterator[SearchServer]:
+    """The one OpenSearch of this test process."""
+    with running_opensearch() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def elasticsearch() -> Iterator[SearchServer]:
+    """The one Elasticsearch of this test process."""
+    with running_elasticsearch() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """The one Kafka of this test process."""
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as server:
         yield server
 
 

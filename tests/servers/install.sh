@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv,
-# moto into an environment of its own, Trino (Maven) with its own Java into .cache; with "soak" also Nessie (Maven), the
+# moto into an environment of its own, Trino with its own Java, OpenSearch, Elasticsearch and Kafka (Maven) into .cache; with "soak" also Nessie (Maven), the
 # emulators of Azure (npm) and Google Cloud Storage (Go), and a validator of state machines (npm) into .cache.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
@@ -97,6 +97,41 @@ install_trino() {
   rm -rf "$there/fetched"
 }
 
+install_search() {
+  name=$1 group=$2 version=$3 digest=$4 there=.cache/$1
+  if [ -d "$there/$name-$version" ]; then
+    return
+  fi
+  options=(-q -B "-Dartifact=$group:$name:$version:zip" "-DoutputDirectory=$there/fetched")
+  fetched=$there/fetched/$name-$version.zip
+  if mvn dependency:copy "${options[@]}" >"$output" 2>&1 &&
+    echo "$digest  $fetched" | sha256sum --check --status 2>>"$output" &&
+    .venv/bin/python -m zipfile -e "$fetched" "$there/fetched" 2>>"$output"; then
+    chmod +x "$there/fetched/$name-$version"/bin/*
+    mv "$there/fetched/$name-$version" "$there/$name-$version"
+  else
+    echo "$name could not be fetched:"
+    tail -n 5 "$output"
+  fi
+  rm -rf "$there/fetched"
+}
+
+install_kafka() {
+  here=tests/servers/kafka_package there=.cache/kafka
+  if [ -d "$there" ]; then
+    return
+  fi
+  options=(-q -B -f "$here/pom.xml" -DincludeScope=runtime "-DoutputDirectory=$PWD/$there.fetched")
+  if mvn dependency:copy-dependencies "${options[@]}" >"$output" 2>&1 &&
+    (cd "$there.fetched" && sha256sum --check --status "$OLDPWD/$here/jars.sha256") 2>>"$output"; then
+    mv "$there.fetched" "$there"
+  else
+    echo "Kafka could not be fetched:"
+    tail -n 5 "$output"
+  fi
+  rm -rf "$there.fetched"
+}
+
 install_of_npm() {
   name=$1 program=$2 here=tests/servers/$3_package there=.cache/$3
   if cmp --silent "$here/package-lock.json" "$there/package-lock.json" && [ -x "$there/node_modules/.bin/$program" ]; then
@@ -141,11 +176,22 @@ install_nessie() {
   fi
 }
 
+make_class_archive() {
+  if ! .venv/bin/python -m tests.servers.class_archive >"$output" 2>&1; then
+    echo "Java's archive of classes could not be made; tests take longer without it:"
+    tail -n 5 "$output"
+  fi
+}
+
 install_postgresql
 install_mariadb
 install_seaweedfs
 install_moto
 install_trino
+install_search opensearch org.opensearch.distribution.integ-test-zip 3.6.0 a91faa1dc1cadc78cb278b4f63847e19e1627a4e9de698e14e7efc14ee37b286
+install_search elasticsearch org.elasticsearch.distribution.integ-test-zip 8.19.21 215d5f3dbf0609a149f6218a9e47b6ae2df34ebbff3c5754e35f15a5e5393c8a
+install_kafka
+make_class_archive
 if [ "${1:-}" = soak ]; then
   install_of_npm Azurite azurite-blob azurite
   install_of_npm "The validator of state machines" asl-validator asl_validator

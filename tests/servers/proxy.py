@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 _HOP_BY_HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "expect")
 CLOSED = "closed"
 SILENT = "silent"
+CUT = "cut"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Fault:
     """An answer that gets lost after the server has done what it was asked."""
 
     answer: str
-    """CLOSED, SILENT, or the status that the client gets instead."""
+    """CLOSED, SILENT, CUT in the middle of its content, or the status that the client gets instead."""
     behind: Callable[[], object]
     """What others do before the client notices."""
 
@@ -70,24 +71,30 @@ class Proxy:
     """Turns a client's headers into those that the server gets; None refuses the request."""
     revise: Callable[[str, dict[str, str], bytes], bytes] = lambda path, headers, content: content
     """Turns the server's answer to a path and a client's headers into the one that the client gets."""
-    _faults: dict[tuple[str, str], Fault] = field(default_factory=dict)
+    _faults: dict[tuple[str, str], list[Fault]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def lose_answer(
-        self, method: str, path: str, answer: str, behind: Callable[[], object] = lambda: None
+        self, method: str, path: str, answer: str, behind: Callable[[], object] = lambda: None, times: int = 1
     ) -> None:
-        """Lose the answer to the next request of this method whose path ends so."""
-        self._faults[method, path] = Fault(answer, behind)
+        """Lose the answer to the next requests of this method whose path ends so."""
+        self._faults[method, path] = [Fault(answer, behind)] * times
+
+    def mend(self) -> None:
+        """Lose no more answers."""
+        self._faults.clear()
 
     @property
     def is_waiting(self) -> bool:
         """No request has met the fault yet."""
-        return bool(self._faults)
+        return any(self._faults.values())
 
     def fault_of(self, method: str, path: str) -> Fault | None:
         """Return the fault that a request meets, once."""
-        for wanted in list(self._faults):
-            if method == wanted[0] and path.endswith(wanted[1]):
-                return self._faults.pop(wanted, None)
+        with self._lock:
+            for wanted, faults in self._faults.items():
+                if faults and method == wanted[0] and path.endswith(wanted[1]):
+                    return faults.pop()
         return None
 
 
@@ -153,14 +160,14 @@ class _Handler(BaseHTTPRequestHandler):
         fault = proxy.fault_of(self.command, urlsplit(self.path).path)
         if fault is not None:
             fault.behind()
-            self._break(fault)
+            self._break(fault, answer, content)
         else:
             self._answer(answer, content)
         proxy.traffic.exchanges.append(Exchange(self.command, self.path, started, time.monotonic()))
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _forward
 
-    def _answer(self, answer: http.client.HTTPResponse, content: bytes) -> None:
+    def _answer(self, answer: http.client.HTTPResponse, content: bytes, sent: int | None = None) -> None:
         self.send_response_only(answer.status, answer.reason)
         for name, value in answer.getheaders():
             if name.lower() not in _HOP_BY_HOP:
@@ -170,13 +177,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", length)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(content)
+            self.wfile.write(content[:sent])
 
-    def _break(self, fault: Fault) -> None:
+    def _break(self, fault: Fault, answer: http.client.HTTPResponse, content: bytes) -> None:
         if fault.answer == SILENT:
             self.connection.settimeout(30)
             self.rfile.read(1)  # until the client gives up and hangs up
-        if fault.answer in (CLOSED, SILENT):
+        if fault.answer == CUT:
+            self._answer(answer, content, len(content) // 2)
+        if fault.answer in (CLOSED, SILENT, CUT):
             self.close_connection = True
             return
         self.send_response_only(int(fault.answer), "broken by the proxy")

@@ -9,7 +9,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import urllib.error
 import urllib.parse
@@ -23,7 +22,7 @@ from typing import Any
 from pyarrow import fs
 from pyiceberg.catalog import Catalog, load_catalog
 
-from tests.needs import missing
+from tests.needs import found, missing
 from tests.servers.ports import free_port, free_ports
 from tests.servers.waiting import end, wait_until
 
@@ -43,6 +42,8 @@ class SeaweedFS:
     weed: Path
     master: str
     filer: str
+    command: list[str] = field(default_factory=list)
+    """How it was started."""
     _count: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -190,6 +191,7 @@ def running_seaweedfs(store_address: str | None = None) -> Iterator[SeaweedFS]:
     command += [f"-{name}={port}" for name, port in ports.items()]
     if store_address is not None:
         command.append(f"-s3.externalUrl={store_address}")
+    server.command.extend(command)
     try:
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
@@ -220,6 +222,5 @@ def _port_with_another() -> int:
 
 def program() -> Path | None:
     """Return the server's program, if it is installed."""
-    beside = Path(sys.executable).parent / "weed"
-    found = beside if beside.is_file() else shutil.which("weed")
-    return Path(found) if found is not None else None
+    place = found(".venv/bin/weed") or shutil.which("weed")
+    return Path(place) if place is not None else None

@@ -16,10 +16,23 @@ from typing import Any
 import pyspark
 
 from esker.engine.java import find_java
+from tests.folder import SPARK
 from tests.servers.ports import free_ports
 from tests.servers.waiting import end, wait_until
 
 WORKERS = 2
+_QUICK = SPARK["conf"]["spark.driver.extraJavaOptions"]
+ON_CLUSTER: dict[str, Any] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": _QUICK,
+    "spark.executor.extraJavaOptions": _QUICK,
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": 1,
+    "spark.cores.max": WORKERS,
+    "spark.sql.shuffle.partitions": 2,
+}
+"""Settings of a program that runs there: one small executor on each worker."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 _PATIENCE = timedelta(minutes=1)
+_ANSWER_SECONDS = 60
+"""How long S3 may be silent before it is asked again."""
 
 
 @lru_cache(maxsize=16)
@@ -39,7 +41,7 @@ def s3_file_system(
         session_token=session_token,
         region=region,
         connect_timeout=10,
-        request_timeout=60,
+        request_timeout=_ANSWER_SECONDS,
         # A small file is one request then, instead of three.
         allow_delayed_open=True,
         background_writes=False,
@@ -61,6 +63,9 @@ def gcs_file_system(endpoint: str | None, *, anonymous: bool) -> fs.GcsFileSyste
 def azure_file_system(account: str, endpoint: str | None, **access: str | None) -> fs.AzureFileSystem:
     """Return an account of Azure's. Without any `access`, Azure's default credential is taken."""
     options: dict[str, Any] = {name: value for name, value in access.items() if value is not None}
+    if "sas_token" in options:
+        # Arrow puts it behind the address as it is.
+        options["sas_token"] = "?" + options["sas_token"].removeprefix("?")
     if endpoint is not None:
         parts = urlsplit(endpoint)
         for service in ("blob", "dfs"):

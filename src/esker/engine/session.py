@@ -28,6 +28,7 @@ from esker.engine.gateway import PLATFORM_LOG, is_submitted, launch, stop
 from esker.engine.iceberg.handles import Handles
 from esker.engine.iceberg.rounds import rounds
 from esker.engine.jars import provide_jars
+from esker.engine.known_names import know_names
 from esker.engine.local_files import use_plain_files
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
@@ -75,7 +76,7 @@ MEANING = {
     },
 }
 """Settings on which the meaning of values depends, for all sessions: Spark 3.5 asks whichever it finds when
-an expression is made, and what was observed is made into rows by whichever was the first."""
+an expression is made."""
 
 
 class Engine:
@@ -112,6 +113,7 @@ class Engine:
                 log = Path(_note(context, "log") or PLATFORM_LOG)
                 _check_jars(project, _note(context, "jars").split(","))
             use_plain_files(context)
+            know_names(context)
             # A session of its own, so that no setting of one project reaches another.
             engine = cls(project, SparkSession(context).newSession(), log)
         engine._configure()
@@ -291,6 +293,8 @@ def startup_settings(project: Project) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalogImplementation": "in-memory",
+        # PySpark would tell Java for every column of a query which line of Esker's asked for it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.redaction.regex": "(?i)secret|password|token|credential|(access|account)[._-]?key",
         # What is kept on disk goes there through a stream that remembers a hundred objects, and each has
         # thousands of rows: a gigabyte of heap was not enough.
@@ -329,7 +333,8 @@ def _check_jars(project: Project, loaded: list[str]) -> None:
 
 def _note(context: SparkContext, name: str) -> str:
     """Return what the project that started Spark has written down about it."""
-    return str(context.getConf().get(f"spark.esker.{name}", ""))
+    conf: Any = context._conf  # the copy that `getConf` makes is asked for setting by setting
+    return str(conf.get(f"spark.esker.{name}", ""))
 
 
 def make_writable(folder: Path) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, MapType
 
-from esker.engine.compat import column_of, frame_of
+from esker.engine.compat import CALL, column_of, frame_of, procedure_of, value_of_argument
 from esker.engine.session import Engine
 from esker.project.types import quoted
 
@@ -62,14 +62,14 @@ def parse(engine: Engine, text: str) -> Parsed:
     session: Any = engine.spark
     plan = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
     kind = _kind(plan)
-    call = kind == "Call"
+    call = kind == CALL
     return Parsed(
         kind=kind,
         targets=tuple(dict.fromkeys(_targets(plan))),
         inner_writes=tuple(
             _kind(node) for node in _nodes(plan) if node is not plan and _kind(node) in _WRITES
         ),
-        procedure=_name(plan.procedure().nameParts()) if call else None,
+        procedure=_name(procedure_of(plan)) if call else None,
         texts=tuple(_texts(plan)) if call else (),
         keys=tuple(_keys(plan, kind)),
         namespace=_dropped_namespace(plan) if kind == "DropNamespace" else None,
@@ -380,7 +380,7 @@ def _identifier(node: Any) -> Name:
 
 def _texts(plan: Any) -> Iterator[str]:
     for argument in _each(plan.args()):
-        value = argument.value() if _kind(argument) == "NamedArgumentExpression" else argument
+        value = value_of_argument(argument)
         if _kind(value) == "Literal":
             yield str(value.value())
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from esker.errors import Problem
@@ -110,15 +111,20 @@ def _keys_at(root: type[BaseModel], loc: Iterable[str | int]) -> list[str]:
             name
             for kind in candidates
             if isinstance(kind, type) and issubclass(kind, BaseModel)
-            for name in kind.model_fields
+            for name in _fields(kind)
         }
     )
 
 
+def _fields(kind: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return a model's fields by the keys that users write."""
+    return {field.alias or name: field for name, field in kind.model_fields.items()}
+
+
 def _inside(kind: Any, part: str | int) -> list[Any]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        if part in kind.model_fields:
-            return _alternatives(kind.model_fields[str(part)].annotation)
+        if (field := _fields(kind).get(str(part))) is not None:
+            return _alternatives(field.annotation)
         tag = kind.model_fields.get("type")
         is_tag = tag is not None and get_origin(tag.annotation) is Literal
         return [kind] if is_tag and tag is not None and part in get_args(tag.annotation) else []

@@ -40,6 +40,8 @@ from esker.project.types import Column
 
 SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality", "__positions")
 """How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
+DEAD_LETTERS = "__dead"
+"""How the names of tables of dead letters end, which begin with a consumer's."""
 
 
 class ChangeLog(Declaration):
@@ -233,7 +235,7 @@ class Pipeline(Declaration):
     @field_validator("table")
     @classmethod
     def _no_side_table(cls, table: str) -> str:
-        for ending in SIDE_TABLES:
+        for ending in (*SIDE_TABLES, DEAD_LETTERS):
             # Catalogs differ in whether case counts.
             if table.lower().endswith(ending):
                 raise ValueError(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from esker.errors import ManyPipelines, UnknownPipeline
+from esker.errors import ManyPipelines, UnknownConsumer, UnknownPipeline
 from esker.project.catalogs import (
     AnyCatalog,
     Catalog,
@@ -18,6 +18,8 @@ from esker.project.catalogs import (
     S3TablesCatalog,
     SqliteCatalog,
 )
+from esker.project.connections import AnyServer
+from esker.project.consumers import Consumer
 from esker.project.contract.model import Contract
 from esker.project.declaration import Declaration, MistakeAt, Name
 from esker.project.families import Family, Member
@@ -31,7 +33,7 @@ from esker.project.warehouses import SCHEMES, store_kind
 DEFAULT_CATALOG = "lake"
 _STORES = (S3Store, GcsStore, AzureStore)
 
-Connection = Annotated[AnyCatalog | FileStore, Field(discriminator="type")]
+Connection = Annotated[AnyCatalog | FileStore | AnyServer, Field(discriminator="type")]
 
 
 class Project(Declaration):
@@ -46,7 +48,8 @@ class Project(Declaration):
         description="Where the files of tables lie, if not in folders: S3, Google Cloud Storage or Azure.",
     )
     connections: dict[Name, Connection] = Field(
-        default_factory=dict, description="Named access to further catalogs and stores."
+        default_factory=dict,
+        description="Named access to further catalogs and stores, and to servers that targets deliver to.",
     )
     spark: SparkSettings = Field(default_factory=SparkSettings)
     state: StateSettings = Field(default_factory=StateSettings)
@@ -68,6 +71,9 @@ class Project(Declaration):
         exclude=True,
     )
     pipelines: dict[Name, Pipeline] = Field(default_factory=dict)
+    consumers: dict[Name, Consumer] = Field(
+        default_factory=dict, description="Who is told of changes, by `esker deliver`."
+    )
 
     _folder: Path = PrivateAttr(default=Path())
     _environment: str | None = PrivateAttr(default=None)
@@ -189,7 +195,7 @@ class Project(Declaration):
     @model_validator(mode="after")
     def _modes_are_safe(self) -> Project:
         for name, pipeline in self.pipelines.items():
-            if pipeline.is_keyed and (why := self.why_not_keyed(pipeline.catalog)) is not None:
+            if pipeline.is_keyed and (why := self.why_not_keyed(pipeline)) is not None:
                 raise MistakeAt(("pipelines", name, "mode"), why)
         return self
 
@@ -218,6 +224,31 @@ class Project(Declaration):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _consumers_are_told(self) -> Project:
+        for name, consumer in self.consumers.items():
+            place = ("consumers", name)
+            # One of a family's pipelines is known when its database has been asked.
+            first, _, member = consumer.source.partition(".")
+            if first not in self.pipelines:
+                guess = closest(consumer.source, self.pipelines)
+                hint = f'did you mean "{guess}"?' if guess else "declare it below pipelines:"
+                raise MistakeAt((*place, "from"), f'"{consumer.source}" is no pipeline; {hint}')
+            consumer.to.check_connection(self.connections, (*place, "to"))
+            if not member:
+                try:
+                    consumer.check_source(self.pipelines[first])
+                except MistakeAt as mistake:
+                    raise MistakeAt((*place, *mistake.path), str(mistake)) from None
+        return self
+
+    def consumer(self, name: str) -> Consumer:
+        """Return a consumer by name, or raise UnknownConsumer with the nearest name."""
+        try:
+            return self.consumers[name]
+        except KeyError:
+            raise UnknownConsumer(name, list(self.consumers), closest(name, self.consumers)) from None
+
     def _catalog_places(self) -> dict[tuple[str, ...], Catalog]:
         places: dict[tuple[str, ...], Catalog] = {("catalog",): self.catalog}
         return places | {("connections", name): found for name, found in self._further_catalogs().items()}
@@ -234,9 +265,13 @@ class Project(Declaration):
         """Tell whether a connection is a catalog."""
         return connection in self._further_catalogs()
 
-    def why_not_keyed(self, connection: str | None) -> str | None:
-        """Return why rows cannot be loaded by key into a catalog, if so."""
-        return self.catalog_of(connection).why_not_keyed()
+    def why_not_keyed(self, pipeline: Pipeline, table: Mapping[str, str] | None = None) -> str | None:
+        """Return why rows cannot be loaded by key into a pipeline's catalog, if so.
+
+        `table` are the properties of the table as it is; without it, as it would be made.
+        """
+        properties = pipeline.properties if table is None else table
+        return self.catalog_of(pipeline.catalog).why_not_keyed(properties)
 
     def warnings(self) -> tuple[str, ...]:
         """Return what people should know of catalogs and contracts before they use them."""
@@ -251,7 +286,7 @@ class Project(Declaration):
         return tuple(dict.fromkeys((*of_catalogs, *of_contracts)))
 
     def _further_catalogs(self) -> dict[str, Catalog]:
-        return {name: kind for name, kind in self.connections.items() if not isinstance(kind, _STORES)}
+        return {name: kind for name, kind in self.connections.items() if isinstance(kind, AnyCatalog)}
 
     @property
     def folder(self) -> Path:
@@ -316,6 +351,30 @@ class Project(Declaration):
         return {self.catalog_name(None): self.catalog} | {
             self.catalog_name(name): catalog for name, catalog in self._further_catalogs().items()
         }
+
+    def find_table(self, name: str, catalog: str | None = None) -> tuple[str, str]:
+        """Return catalog and name of a table: a pipeline's, one whose first part names its catalog, or one of
+        `catalog`."""
+        for pipeline in self.pipelines.values():
+            if pipeline.table == name:
+                return self.catalog_name(pipeline.catalog), name
+        first, _, rest = name.partition(".")
+        if first in self.catalogs() and "." in rest:
+            return first, rest
+        return self.catalog_name(catalog), name
+
+    def pipeline_into(self, catalog: str, table: str) -> Pipeline | None:
+        """Return a pipeline that loads into a table, if there is one."""
+        for pipeline in self.pipelines.values():
+            if (self.catalog_name(pipeline.catalog), pipeline.table) == (catalog, table):
+                return pipeline
+        return None
+
+    def warehouse_of(self, catalog: Catalog) -> str:
+        """Return where a catalog's warehouse is, a folder as a path."""
+        place = catalog.warehouse or ""
+        is_named = store_kind(place) is not None or ":" in place
+        return place if is_named else str(self.path(place).resolve())
 
     def store_of(self, catalog: Catalog) -> Store | None:
         """Return the store that has the files of a catalog's tables; None for folders."""

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from urllib.parse import quote, quote_plus
 
 from dotenv import dotenv_values
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})")
 _TELLING_NAME = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|(?:^|_)KEY", re.IGNORECASE)
@@ -99,6 +99,19 @@ def remember_secret(value: str) -> None:
         # Also as it looks inside JSON, a Python value or an address.
         inner = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
         _known_secrets.update({value, quote(value, safe=""), quote_plus(value)} | inner)
+
+
+def remember_secrets_of(value: Any) -> None:
+    """Mask the secrets of a declaration from now on: another process may have made it."""
+    match value:
+        case SecretStr():
+            remember_secret(value.get_secret_value())
+        case BaseModel():
+            for name in type(value).model_fields:
+                remember_secrets_of(getattr(value, name))
+        case dict():
+            for inner in value.values():
+                remember_secrets_of(inner)
 
 
 def redact(text: str) -> str:

@@ -62,9 +62,10 @@ AnyTransform = Annotated[Transform, BeforeValidator(_short_form, json_schema_inp
 def lay_transforms(document: Document, folder: Path) -> list[Problem]:
     """Put the SELECTs that stand in files into the document. Returns what is wrong."""
     problems = []
-    pipelines = document.at(("pipelines",))
-    for name in pipelines if isinstance(pipelines, dict) else ():
-        place: KeyPath = ("pipelines", name, "transform")
+    entries = {key: document.at((key,)) for key in ("pipelines", "consumers")}
+    names = [(key, name) for key, found in entries.items() if isinstance(found, dict) for name in found]
+    for key, name in names:
+        place: KeyPath = (key, name, "transform")
         if isinstance(document.at(place), dict):
             place = (*place, "sql")
         file = document.at(place)

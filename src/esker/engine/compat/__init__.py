@@ -7,47 +7,59 @@ and Spark 4 has one with the same functions.
 from __future__ import annotations
 
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from esker.engine.pins import is_spark
-
-if TYPE_CHECKING or not is_spark("3.5"):
+# By what is there, so that a PySpark that is not supported can be told, and does not fail here.
+if TYPE_CHECKING or find_spec("pyspark.sql.classic") is not None:
     from esker.engine.compat.spark4 import (
+        CALL,
         column_of,
         frame_of,
         from_arrow,
+        is_rounded_json,
         is_strict_json,
         is_valid_utf8,
         make_valid_utf8,
         metadata_column,
-        observed_row,
+        procedure_of,
+        rebalanced,
         resolve_jars,
+        rows_at_hand,
         silence_queries,
         snapshot_frame,
+        static_call,
         to_arrow,
         try_cast,
         try_url_decode,
+        value_of_argument,
     )
 else:
     from esker.engine.compat.spark35 import (
+        CALL,
         column_of,
         frame_of,
         from_arrow,
+        is_rounded_json,
         is_strict_json,
         is_valid_utf8,
         make_valid_utf8,
         metadata_column,
-        observed_row,
+        procedure_of,
+        rebalanced,
         resolve_jars,
+        rows_at_hand,
         silence_queries,
         snapshot_frame,
+        static_call,
         to_arrow,
         try_cast,
         try_url_decode,
+        value_of_argument,
     )
 
 if TYPE_CHECKING:
@@ -74,21 +86,27 @@ def arrow_schema(schema: dict[str, Any]) -> pa.Schema:
 
 
 __all__ = [
+    "CALL",
     "arrow_schema",
     "arrow_schema_as_spark",
     "column_of",
     "frame_of",
     "from_arrow",
+    "is_rounded_json",
     "is_strict_json",
     "is_valid_utf8",
     "let_go",
     "make_valid_utf8",
     "metadata_column",
-    "observed_row",
+    "procedure_of",
+    "rebalanced",
     "resolve_jars",
+    "rows_at_hand",
     "silence_queries",
     "snapshot_frame",
+    "static_call",
     "to_arrow",
     "try_cast",
     "try_url_decode",
+    "value_of_argument",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BooleanType
 
 if TYPE_CHECKING:
-    from pyspark.sql import Observation, SparkSession
+    from pyspark.sql import SparkSession
 
 _BATCH_ROWS = 10_000
 
@@ -64,21 +65,30 @@ def snapshot_frame(spark: SparkSession, table: str, snapshot: int) -> DataFrame:
     return frame_of(spark, parser.parsePlan(f"SELECT * FROM {table} VERSION AS OF {snapshot}").child())
 
 
-def observed_row(observation: Observation, watched: DataFrame) -> Any:
-    """Return what was observed of a frame as a row of Java's, once the frame has been through."""
-    jvm: Any = watched.sparkSession.sparkContext._jvm
-    frame: Any = watched
-    seen: Any = observation
-    metrics = frame._jdf.queryExecution().analyzed().metrics()
-    names = []
-    schema = jvm.org.apache.spark.sql.types.StructType()
-    for metric in (metrics.apply(index) for index in range(metrics.size())):
-        names.append(metric.name())
-        schema = schema.add(metric.name(), metric.dataType())
-    # A map by now. Nothing of it may pass through Python, which makes other numbers of Java's.
-    values = jvm.PythonUtils.toSeq(names).iterator().map(seen._jo.get())
-    row = jvm.org.apache.spark.sql.catalyst.expressions.GenericRowWithSchema
-    return row(values.toArray(jvm.scala.reflect.ClassTag.Any()), schema)
+def static_call(jvm: Any, owner: str, method: str, kind: Any, arguments: Any) -> Any:
+    """Return an expression that calls a static method of a class of Java's, which never returns null."""
+    invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
+    place, none = jvm.java.lang.Class.forName(owner), jvm.PythonUtils.toSeq([])
+    anything = jvm.org.apache.spark.sql.types.ObjectType(jvm.java.lang.Class.forName("java.lang.Object"))
+    found = invoke(place, anything, method, arguments, none, True, False, True)
+    # What the method returns is not cast by the call itself, so that the code would not compile.
+    return jvm.org.apache.spark.sql.catalyst.expressions.objects.ValidateExternalType(found, kind, kind)
+
+
+def rows_at_hand(jvm: Any, rows: Any, schema: Any) -> Any:
+    """Return rows of Spark's own that are here, a list of Java's, as a plan."""
+    attributes = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(schema)
+    relation = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+    return relation(attributes, jvm.PythonUtils.toSeq(rows), False)
+
+
+def rebalanced(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Bring rows with equal values together, in parts of an even size. The hint wants columns here."""
+    rows: Any = frame
+    context: Any = rows.sparkSession.sparkContext
+    columns: list[Any] = [F.col(name) for name in names]
+    hint = context._jvm.PythonUtils.toSeq([column._jc.expr() for column in columns])
+    return DataFrame(rows._jdf.hint("rebalance", hint), rows.sparkSession)
 
 
 def is_valid_utf8(text: Column) -> Column:
@@ -119,6 +129,28 @@ def _strictly_parsed() -> Callable[[str], bool]:
     return is_strict
 
 
+def is_rounded_json(text: Column) -> Column:
+    """Tell whether numbers of a JSON text lose digits when they are read as text: those of no double do."""
+    return F.udf(_rounded(), BooleanType())(F.coalesce(text, F.lit("")))
+
+
+def _rounded() -> Callable[[str], bool]:
+    def exact(number: str) -> None:
+        if Decimal(number) != Decimal(repr(float(number))):
+            raise OverflowError(number)
+
+    def is_rounded(text: str) -> bool:
+        try:
+            json.loads(text, parse_float=exact, parse_int=str)
+        except ArithmeticError:
+            return True  # one that is not exact, or whose exponent is beyond all that Python's decimals have
+        except (ValueError, RecursionError):
+            return False  # no JSON: others tell
+        return False
+
+    return is_rounded
+
+
 def try_url_decode(text: Column) -> Column:
     """Return a text with `%2F` and the like decoded; null where it is written wrongly."""
     return F.when(text.rlike("^(?:[^%]|%[0-9A-Fa-f]{2})*$"), F.url_decode(text))
@@ -134,6 +166,20 @@ def frame_of(spark: SparkSession, plan: Any) -> DataFrame:
 def column_of(spark: SparkSession, expression: Any) -> Column:
     """Return an expression of Spark's parser as a column."""
     return _column(spark.sparkContext, expression)
+
+
+CALL = "CallStatement"
+"""The kind of plan that calls a procedure: Iceberg's parser makes it, as this Spark has none."""
+
+
+def procedure_of(call: Any) -> Any:
+    """Return the parts of the name of the procedure that a plan calls, as a list of Scala's."""
+    return call.name()
+
+
+def value_of_argument(argument: Any) -> Any:
+    """Return what a call gives for an argument, as an expression."""
+    return argument.expr()
 
 
 def silence_queries() -> None:

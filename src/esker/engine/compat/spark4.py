@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.logger import PySparkLogger
@@ -12,7 +13,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, Observation, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:
@@ -40,10 +41,29 @@ def snapshot_frame(spark: SparkSession, table: str, snapshot: int) -> DataFrame:
     return spark.read.option("versionAsOf", str(snapshot)).table(table)
 
 
-def observed_row(observation: Observation, watched: DataFrame) -> Any:
-    """Return what was observed of a frame as a row of Java's, once the frame has been through."""
-    seen: Any = observation
-    return seen._jo.getRow()
+def static_call(jvm: Any, owner: str, method: str, kind: Any, arguments: Any) -> Any:
+    """Return an expression that calls a static method of a class of Java's, which never returns null."""
+    invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
+    place, none = jvm.java.lang.Class.forName(owner), jvm.PythonUtils.toSeq([])
+    return invoke(
+        place,
+        kind,
+        method,
+        arguments,
+        none,
+        True,
+        False,
+        True,
+        getattr(getattr(jvm.scala, "None$"), "MODULE$"),
+    )
+
+
+def rows_at_hand(jvm: Any, rows: Any, schema: Any) -> Any:
+    """Return rows of Spark's own that are here, a list of Java's, as a plan."""
+    attributes = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(schema)
+    nothing = getattr(getattr(jvm.scala, "None$"), "MODULE$")
+    relation = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+    return relation(attributes, jvm.PythonUtils.toSeq(rows), False, nothing)
 
 
 def is_valid_utf8(text: Column) -> Column:
@@ -51,9 +71,19 @@ def is_valid_utf8(text: Column) -> Column:
     return F.is_valid_utf8(text)
 
 
+def rebalanced(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Bring rows with equal values together, in parts of an even size."""
+    return frame.hint("rebalance", *names)
+
+
 def make_valid_utf8(text: Column) -> Column:
     """Return a text with U+FFFD in place of bytes that are no UTF-8."""
     return F.make_valid_utf8(text)
+
+
+def is_rounded_json(text: Column) -> Column:
+    """Tell whether numbers of a JSON text lose digits when they are read as text: never, in this Spark."""
+    return F.lit(False)
 
 
 def is_strict_json(text: Column) -> Column:
@@ -84,6 +114,21 @@ def column_of(spark: SparkSession, expression: Any) -> Column:
     """Return an expression of Spark's parser as a column."""
     context: Any = spark.sparkContext
     return ClassicColumn(context._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+CALL = "Call"
+"""The kind of plan that calls a procedure."""
+
+
+def procedure_of(call: Any) -> Any:
+    """Return the parts of the name of the procedure that a plan calls, as a list of Scala's."""
+    return call.procedure().nameParts()
+
+
+def value_of_argument(argument: Any) -> Any:
+    """Return what a call gives for an argument, as an expression."""
+    is_named = str(argument.getClass().getSimpleName()) == "NamedArgumentExpression"
+    return argument.value() if is_named else argument
 
 
 def silence_queries() -> None:

@@ -287,6 +287,46 @@ class Attempt:
             snapshot = self._transaction.currentMetadata().currentSnapshot()
             return snapshot.snapshotId(), snapshot.sequenceNumber()
 
+    def tag(self, name: str, snapshot: SnapshotId) -> None:
+        """Let a tag name a snapshot, in the same swap, whether it is there already or not."""
+        with _swap_failed():
+            change = self._transaction.manageSnapshots()
+            if self._base.ref(name) is None:
+                change.createTag(name, snapshot)
+            else:
+                change.replaceTag(name, snapshot)
+            change.commit()
+
+    def drop_tag(self, name: str) -> bool:
+        """Remove a tag in the same swap, if it is there."""
+        with _swap_failed():
+            if self._base.ref(name) is None:
+                return False
+            self._transaction.manageSnapshots().removeTag(name).commit()
+            return True
+
+    def snapshot(self, snapshot: SnapshotId) -> Snapshot | None:
+        """Return one of the table's snapshots; None when it has been expired."""
+        return read_snapshot(self._jvm, self._base.snapshot(snapshot))
+
+    def files_at(self, snapshot: Snapshot) -> LiveFiles:
+        """Return the files of a snapshot. Raises SwapFailed when they have been expired meanwhile."""
+        with _swap_failed():
+            return live_files(self.store, snapshot.manifest_list)
+
+    def added_by(self, snapshot: Snapshot) -> tuple[FileEntry, ...]:
+        """Return the data files that a snapshot added; manifests of others are not opened.
+
+        Raises SwapFailed when they have been expired meanwhile.
+        """
+
+        def may_hold(manifest: Mapping[str, Any]) -> bool:
+            return not manifest.get("content") and manifest["added_snapshot_id"] == snapshot.id
+
+        with _swap_failed():
+            live = live_files(self.store, snapshot.manifest_list, may_hold)
+        return tuple(file for file in live.data if file.snapshot == snapshot.id)
+
     def head_of(self, branch: str) -> Snapshot | None:
         """Return the newest snapshot of a branch; None when there is no such branch."""
         ref = self._base.ref(branch)

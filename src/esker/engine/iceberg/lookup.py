@@ -10,18 +10,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from esker.engine.iceberg.data_file import DataFile, opened
+from esker.engine.iceberg.deleted import deleted_positions
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
 from esker.engine.iceberg.narrow import Kept, Part, read_parts
-from esker.engine.iceberg.positions import deleted_positions
 from esker.engine.iceberg.schema import FieldSchema, conform, field_id
 from esker.engine.store import LOCAL, Store
 
@@ -42,6 +44,8 @@ _FEW = 1_000
 """Fewer rows are looked at one by one."""
 _EXACT_KEYS = 20_000
 """Up to so many keys, each is compared with the bounds; beyond, only the lowest and the highest."""
+_NO_VALUE_OF_PYTHON = (OverflowError, ValueError)
+"""Raised for days and moments after the year 9999. Nothing is left out by such bounds."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +75,23 @@ class Keys:
         self.values = joined(keys)
         first = keys.column(0)
         self._first: list[Any] | None = None
+        self._range: tuple[Any, Any] | None = None
         self.in_order: pa.Array | None = None
         """The values of the first column, each once, if they are not too many."""
-        if len(keys):
+        with suppress(*_NO_VALUE_OF_PYTHON):
             if len(keys) <= _EXACT_KEYS:
-                self._first = sorted(set(first.to_pylist()))
-                self.in_order = pa.array(self._first, first.type)
+                self.in_order = pc.unique(first).sort()
+                self._first = self.in_order.to_pylist()
             else:
                 bounds = pc.min_max(first)
                 self._range = bounds["min"].as_py(), bounds["max"].as_py()
 
     def may_lie_between(self, low: Any, high: Any) -> bool:
         """Tell whether the first column of any key may lie inside bounds."""
-        if self._first is None:
-            return not (self._range[1] < low or high < self._range[0])
-        at = bisect_left(self._first, low)
-        return at < len(self._first) and bool(self._first[at] <= high)
+        if self._first is not None:
+            at = bisect_left(self._first, low)
+            return at < len(self._first) and bool(self._first[at] <= high)
+        return self._range is None or not (self._range[1] < low or high < self._range[0])
 
 
 def joined(keys: pa.Table) -> pa.Array:
@@ -144,6 +149,37 @@ def read_rows(
     """Return rows of data files by their positions, in that order: whole, or some columns of them."""
     names = schema.arrow.names if columns is None else columns
     return list(_WHOLE.map(lambda each: _rows_at(store, schema, each[0], each[1], names), wanted))
+
+
+def live_rows(
+    files: LiveFiles, schema: FieldSchema, chosen: Sequence[FileEntry], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Return all live rows of some data files: whole, or some columns of them.
+
+    Raises FileNotFoundError when files have been expired meanwhile.
+    """
+    names = schema.arrow.names if columns is None else columns
+    empty = pa.schema([schema.arrow.field(name) for name in names]).empty_table()
+    parts = _WHOLE.map(lambda file: _live_rows_of(files, schema, file, names), chosen)
+    return pa.concat_tables([part.cast(empty.schema) for part in parts] or [empty])
+
+
+def can_read(files: LiveFiles, schema: FieldSchema, chosen: Sequence[FileEntry]) -> bool:
+    """Tell whether this process knows how to read files as the table's other readers do."""
+    is_parquet = all(file.format == "parquet" for file in chosen)
+    return schema.is_complete and is_parquet and not files.has_equality_deletes
+
+
+def _live_rows_of(files: LiveFiles, schema: FieldSchema, file: FileEntry, names: Sequence[str]) -> pa.Table:
+    with opened(files.store, file) as parquet:
+        stored = _stored_names(parquet, schema, names)
+        present = [name for name in stored.values() if name is not None]
+        read = parquet.read_row_groups(list(range(parquet.metadata.num_row_groups)), present or None)
+    rows = _as_now(read, stored, schema)
+    gone = deleted_positions(files, file)
+    if not gone:
+        return rows
+    return rows.filter(pa.array([place not in gone for place in range(len(rows))], pa.bool_()))
 
 
 def _rows_at(
@@ -293,16 +329,18 @@ def _groups(parquet: DataFile, schema: FieldSchema, keys: Keys | None) -> tuple[
     for group in range(parquet.metadata.num_row_groups):
         about = parquet.metadata.row_group(group)
         statistics = about.column(column).statistics if column is not None else None
-        if (
-            keys is None
-            or statistics is None
-            or not statistics.has_min_max
-            or keys.may_lie_between(statistics.min, statistics.max)
-        ):
+        if keys is None or statistics is None or _may_hold(statistics, keys):
             groups.append(group)
             starts.append(start)
         start += about.num_rows
     return groups, starts
+
+
+def _may_hold(statistics: pq.Statistics, keys: Keys) -> bool:
+    try:
+        return not statistics.has_min_max or keys.may_lie_between(statistics.min, statistics.max)
+    except _NO_VALUE_OF_PYTHON:
+        return True
 
 
 def _leaf(parquet: DataFile, schema: FieldSchema, name: str) -> int | None:

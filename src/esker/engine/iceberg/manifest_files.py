@@ -63,7 +63,7 @@ def read_manifest_list(files: TableFiles, location: str) -> ManifestList:
 def read_manifest(files: TableFiles, manifest: ManifestFile) -> tuple[FileEntry, ...]:
     """Return the files that a manifest names, or raise ManifestBroken."""
     records = _records(_reader(files, manifest.location, manifest.size))
-    return entries_of(records, manifest.sequence, manifest.spec_id)
+    return entries_of(records, manifest.sequence, manifest.spec_id, manifest.added_by)
 
 
 def _reader(files: TableFiles, location: str, size: int | None) -> Any:

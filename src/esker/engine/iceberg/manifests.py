@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +51,16 @@ class FileEntry:
     reference: str | None
     offset: int | None
     length: int | None
+    equality: tuple[int, ...] = ()
+    """Field ids by whose values an equality delete deletes."""
+
+    def lowest(self, column: int) -> int | None:
+        """Return the lowest value of a column of whole numbers or moments; None where nothing tells it."""
+        return _whole_number(self.lower.get(column))
+
+    def highest(self, column: int) -> int | None:
+        """Return the highest value of such a column."""
+        return _whole_number(self.upper.get(column))
 
     @property
     def is_vector(self) -> bool:
@@ -125,20 +135,33 @@ class LiveFiles:
         return found
 
 
-_kept: dict[tuple[str, int, int], tuple[FileEntry, ...]] = {}
+_kept: dict[tuple[str, int, int, int | None], tuple[FileEntry, ...]] = {}
 
 
-def live_files(store: Store, manifest_list: str | None) -> LiveFiles:
+def live_files(
+    store: Store,
+    manifest_list: str | None,
+    may_hold: Callable[[Mapping[str, Any]], bool] = lambda manifest: True,
+) -> LiveFiles:
     """Return the files of a snapshot by the location of its manifest list.
 
-    Raises FileNotFoundError when the snapshot has been expired meanwhile.
+    Of manifests of which `may_hold` says, by their records in the list, that nothing in them is wanted, none
+    is opened. Raises FileNotFoundError when the snapshot has been expired meanwhile.
     """
     if manifest_list is None:
         return LiveFiles()
-    manifests = _read(store, manifest_list)
+    manifests = [manifest for manifest in _read(store, manifest_list) if may_hold(manifest)]
     data: list[FileEntry] = []
     deletes: list[FileEntry] = []
-    wanted = [(m["manifest_path"], m["sequence_number"] or 0, m["partition_spec_id"]) for m in manifests]
+    wanted = [
+        (
+            each["manifest_path"],
+            each.get("sequence_number") or 0,
+            each["partition_spec_id"],
+            each.get("added_snapshot_id"),
+        )
+        for each in manifests
+    ]
     known = {manifest: entries for manifest in wanted if (entries := _kept.get(manifest)) is not None}
     unread = [manifest for manifest in wanted if manifest not in known]
     for manifest, entries in zip(unread, _POOL.map(lambda each: _entries(store, *each), unread), strict=True):
@@ -157,7 +180,7 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
     Raises FileNotFoundError when the snapshot has been expired meanwhile.
     """
     return [
-        _entry(record, manifest["sequence_number"] or 0, manifest["partition_spec_id"])
+        _entry(record, manifest["sequence_number"] or 0, manifest["partition_spec_id"], snapshot)
         for manifest in _read(store, manifest_list)
         if manifest["added_snapshot_id"] == snapshot and not manifest["content"]
         for record in _read(store, manifest["manifest_path"])
@@ -165,18 +188,28 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
     ]
 
 
-def _entries(store: Store, manifest: str, sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
-    return entries_of(_read(store, manifest), sequence, spec_id)
+def _entries(
+    store: Store, manifest: str, sequence: int, spec_id: int, added_by: int | None
+) -> tuple[FileEntry, ...]:
+    return entries_of(_read(store, manifest), sequence, spec_id, added_by)
 
 
-def entries_of(records: Iterable[dict[str, Any]], sequence: int, spec_id: int) -> tuple[FileEntry, ...]:
-    """Return the files that the records of a manifest add to a snapshot."""
-    return tuple(_entry(record, sequence, spec_id) for record in records if record["status"] != _DELETED)
+def entries_of(
+    records: Iterable[dict[str, Any]], sequence: int, spec_id: int, added_by: int | None
+) -> tuple[FileEntry, ...]:
+    """Return the files that the records of a manifest add to a snapshot.
+
+    What they leave out, they inherit: sequence number and snapshot of the commit that added the manifest.
+    """
+    return tuple(
+        _entry(record, sequence, spec_id, added_by) for record in records if record["status"] != _DELETED
+    )
 
 
-def _entry(record: dict[str, Any], inherited: int, spec_id: int) -> FileEntry:
+def _entry(record: dict[str, Any], inherited: int, spec_id: int, added_by: int | None) -> FileEntry:
     file = record["data_file"]
     sequence, added = record.get("sequence_number"), record.get("file_sequence_number")
+    snapshot = record.get("snapshot_id")
     lower, upper = _bounds(file.get("lower_bounds")), _bounds(file.get("upper_bounds"))
     content = file.get("content") or 0
     reference = file.get("referenced_data_file")
@@ -193,7 +226,7 @@ def _entry(record: dict[str, Any], inherited: int, spec_id: int) -> FileEntry:
         size=file["file_size_in_bytes"],
         sequence=sequence if sequence is not None else inherited,
         added=added if added is not None else inherited,
-        snapshot=record.get("snapshot_id"),
+        snapshot=snapshot if snapshot is not None else added_by,
         spec_id=spec_id,
         partition=tuple(file["partition"].items()),
         lower=lower,
@@ -201,6 +234,7 @@ def _entry(record: dict[str, Any], inherited: int, spec_id: int) -> FileEntry:
         reference=reference,
         offset=file.get("content_offset"),
         length=file.get("content_size_in_bytes"),
+        equality=tuple(file.get("equality_ids") or ()),
     )
 
 
@@ -210,3 +244,7 @@ def _bounds(pairs: list[dict[str, Any]] | None) -> dict[int, bytes]:
 
 def _read(store: Store, location: str) -> list[Any]:
     return list(fastavro.reader(io.BytesIO(store.read_bytes(location))))
+
+
+def _whole_number(bound: bytes | None) -> int | None:
+    return None if bound is None else int.from_bytes(bound, "little", signed=True)

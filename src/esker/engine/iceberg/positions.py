@@ -1,4 +1,4 @@
-"""Rows of data files that are deleted, by their position: read here, and written as new deletes.
+"""Rows of data files that are deleted, by their position, written as new deletes.
 
 Format version 2 has files of (path, position), one for all data files of a partition here. Every scan
 opens all of them, so a commit that finds many small ones takes them into its own. Format version 3 has
@@ -7,7 +7,6 @@ deletion vectors, one per data file, each of which holds every earlier delete of
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 import zlib
@@ -15,20 +14,18 @@ from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from esker.engine.iceberg.content_file import content_file
+from esker.engine.iceberg.deleted import deleted_positions, positions_in
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, Partition
 from esker.engine.iceberg.metrics import metrics
 from esker.engine.iceberg.schema import with_id
 from esker.engine.iceberg.write import write_parquet
-from esker.engine.store import Store
 
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
 _COLUMNS = pa.schema(
@@ -58,17 +55,6 @@ class StagedDeletes:
     bytes: int = 0
     added: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     removed: tuple[Any, ...] = field(default=(), repr=False, compare=False)
-
-
-def deleted_positions(files: LiveFiles, file: FileEntry) -> BitMap64:
-    """Return the positions of a data file that are deleted in a snapshot."""
-    positions = BitMap64()
-    for delete in files.deletes_of(file):
-        if delete.is_vector:
-            positions |= _vector(files.store, delete.path, delete.offset or 0, delete.length or 0)
-        else:
-            positions |= _positions(files.store, delete.path).get(file.path, BitMap64())
-    return positions
 
 
 def write_deletes(
@@ -144,7 +130,7 @@ def _with_those_of(
 ) -> dict[str, BitMap64]:
     """Return positions together with those that delete files name, as far as their data files live."""
     together = dict(gone)
-    read = _POOL.map(lambda delete: _positions(files.store, delete.path), deletes)
+    read = _POOL.map(lambda delete: positions_in(files.store, delete.path), deletes)
     for delete, found in zip(deletes, read, strict=True):
         for path, positions in found.items():
             # An older delete is none of a file that came back under its name.
@@ -214,27 +200,6 @@ def _delete_file(table: Any, jvm: Any, beside: FileEntry, **facts: Any) -> Any:
     values = tuple(value for _, value in beside.partition)
     spec = table.specs().get(beside.spec_id)
     return content_file(jvm, spec, partition=values, content="position-deletes", **facts)
-
-
-@lru_cache(maxsize=1024)
-def _vector(store: Store, path: str, offset: int, length: int) -> BitMap64:
-    return BitMap64.deserialize(store.read_bytes(path, offset, length)[8:-4])
-
-
-@lru_cache(maxsize=256)
-def _positions(store: Store, path: str) -> dict[str, BitMap64]:
-    rows = pq.read_table(io.BytesIO(store.read_bytes(path)), columns=["file_path", "pos"])
-    found: dict[str, BitMap64] = defaultdict(BitMap64)
-    for batch in rows.to_batches():
-        files = batch.column("file_path").dictionary_encode()
-        order = pa.compute.sort_indices(files.indices)
-        positions = batch.column("pos").take(order)
-        runs = pa.compute.run_end_encode(files.indices.take(order))
-        start = 0
-        for index, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-            found[files.dictionary[index].as_py()] |= BitMap64(positions[start:end].to_pylist())
-            start = end
-    return dict(found)
 
 
 def _puffin(vectors: Mapping[str, BitMap64]) -> tuple[bytes, dict[str, tuple[int, int]]]:

@@ -16,6 +16,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.engine.compat import rebalanced
 from esker.engine.compat.staging import staging_name, staging_options
 from esker.engine.failures import explained
 from esker.engine.iceberg.java import each, static_method
@@ -27,7 +28,8 @@ from esker.errors import SchemaMoved
 from esker.project.layout import SortField
 from esker.project.types import Column, columns_from_json, ddl, quoted
 
-_LINEAGE = ("_row_id", "_last_updated_sequence_number")
+LINEAGE = ("_row_id", "_last_updated_sequence_number")
+"""Columns that Iceberg's compaction also carries, in tables of format version 3."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def stage(
         rows = _distributed(frame.select(*names), target, table, order)
         if target.operations().current().formatVersion() >= 3:
             # The rewrite door of a v3 table also takes row ids; null means "assign them at commit".
-            rows = rows.select("*", *(F.lit(None).cast("bigint").alias(name) for name in _LINEAGE))
+            rows = rows.select("*", *(F.lit(None).cast("bigint").alias(name) for name in LINEAGE))
         cache.add(group, target)
         try:
             writer = rows.writeTo(identifier(STAGING_CATALOG, staging_name(group)))
@@ -131,4 +133,4 @@ def _distributed(frame: DataFrame, table: Any, name: TableId, order: list[Expres
     # Rebalance, not repartition: a partition that holds most of the batch is still written by many tasks.
     names = [f"_esker_key{index}" for index in range(len(keys))]
     keyed = frame.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
-    return keyed.hint("rebalance", *names).sortWithinPartitions(*names, *order).drop(*names)
+    return rebalanced(keyed, names).sortWithinPartitions(*names, *order).drop(*names)

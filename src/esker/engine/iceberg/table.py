@@ -56,13 +56,7 @@ class TableId:
 
 def named_table(project: Project, name: str, catalog: str | None = None) -> TableId:
     """Return a table by name: a pipeline's, one whose first part names its catalog, or one of `catalog`."""
-    for pipeline in project.pipelines.values():
-        if pipeline.table == name:
-            return TableId(project.catalog_name(pipeline.catalog), name)
-    first, _, rest = name.partition(".")
-    if first in project.catalogs() and "." in rest:
-        return TableId(first, rest)
-    return TableId(project.catalog_name(catalog), name)
+    return TableId(*project.find_table(name, catalog))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -44,8 +45,8 @@ class HadoopCatalog(Declaration):
             "its rename, another process may commit, and that commit is lost without an error",
         )
 
-    def why_not_keyed(self) -> str | None:
-        """Return why rows cannot be loaded by key, if so."""
+    def why_not_keyed(self, table: Mapping[str, str]) -> str | None:
+        """Return why rows cannot be loaded by key into a table with these properties, if so."""
         return (
             "a hadoop catalog does not keep two writers apart, so table and change log could differ; load "
             "with append or replace, or take another catalog (type: sqlite needs no server either)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, field_validator
@@ -12,6 +13,11 @@ from esker.project.catalogs.safe import Safe
 from esker.project.declaration import Name
 from esker.project.warehouses import only_known_place
 
+LOCK = "engine.hive.lock-enabled"
+"""Iceberg's table property. Without the lock, commits depend on the metastore comparing by itself, which many
+do not."""
+_SWITCHES = (f"hadoop.iceberg.{LOCK}", f"table-default.{LOCK}", f"table-override.{LOCK}")
+"""Properties of a catalog that say the same of all its tables."""
 _SERVER = re.compile(r"thrift://[^\s/@:,]+(:\d+)?")
 
 
@@ -45,3 +51,22 @@ class HiveCatalog(Safe):
     @classmethod
     def _not_twice(cls, properties: dict[str, str]) -> dict[str, str]:
         return not_twice(properties, ("type", "uri", "warehouse"))
+
+    def warnings(self) -> tuple[str, ...]:
+        unlocked = self._unlocked_by({})
+        return (f"{unlocked}: of two commits of the same moment one may be lost",) if unlocked else ()
+
+    def why_not_keyed(self, table: Mapping[str, str]) -> str | None:
+        if (unlocked := self._unlocked_by(table)) is None:
+            return None
+        return (
+            f"{unlocked}, and does not keep two writers apart, so table and change log could differ; take "
+            "that property out, or load with append or replace"
+        )
+
+    def _unlocked_by(self, table: Mapping[str, str]) -> str | None:
+        """Say which property switches the lock off, if one does."""
+        said = {key: value for key, value in self.properties.items() if key.lower() in _SWITCHES}
+        said |= {key: value for key, value in table.items() if key == LOCK}
+        off = [key for key, value in said.items() if value.strip().lower() == "false"]
+        return f"with {off[0]}: false a Hive Metastore takes no lock" if off else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from esker.project.declaration import Declaration
 
 
@@ -12,6 +14,6 @@ class Safe(Declaration):
         """Return what people should know of it before they use it."""
         return ()
 
-    def why_not_keyed(self) -> str | None:
-        """Return why rows cannot be loaded by key, if so."""
+    def why_not_keyed(self, table: Mapping[str, str]) -> str | None:
+        """Return why rows cannot be loaded by key into a table with these properties, if so."""
         return None

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from esker.engine.failures import JvmFailure, causes, first_line
-from esker.engine.iceberg.metadata_names import is_numbered, version_of
+from esker.engine.iceberg.metadata_names import newest_numbered
 from esker.engine.iceberg.pointers.pointer import NextFile, Pointer, PointerMoved, Pointers
 from esker.engine.iceberg.table_files import TableFiles
 from esker.errors import StoreNotWritable
@@ -19,15 +19,8 @@ class HadoopPointers(Pointers):
 
     def read(self, table: str) -> Pointer | None:
         files, folder = self.files, self._folder(table)
-        # Writers leave scratch files there whose names may tell a version, too.
-        names = {version_of(name) or 0: name for name in files.names(folder) if is_numbered(name)}
-        hint = _hint(files, folder)
-        version = hint or max(names, default=0)
-        if not version:
-            return None
-        while version in names and version + 1 in names:
-            version += 1  # the hint is written last, and may be of the past
-        return Pointer(f"{folder}/{names.get(version, f'v{version}.metadata.json')}", files)
+        newest = newest_numbered(files.names(folder), _hint(files, folder))
+        return Pointer(f"{folder}/{newest}", files) if newest is not None else None
 
     def replace(self, table: str, pointer: Pointer, following: NextFile) -> str:
         location = f"{following.folder}/v{following.version}.metadata.json"
@@ -56,9 +49,8 @@ class HadoopPointers(Pointers):
         return f"{warehouse}/{table.replace('.', '/')}/metadata"
 
 
-def _hint(files: TableFiles, folder: str) -> int | None:
+def _hint(files: TableFiles, folder: str) -> str | None:
     try:
-        text = files.read(f"{folder}/{_HINT}").decode().strip()
+        return files.read(f"{folder}/{_HINT}").decode()
     except (FileNotFoundError, UnicodeDecodeError):
         return None
-    return int(text) if text.isdecimal() else None
