@@ -17,13 +17,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pyspark.sql import functions as F
 
+from benchmarks.wanted import Wanted
 from tests.folder import Folder
 
 ROWS = 1_000_000
 ROUNDS = 3
+WANTED = 0.8
 
 
 def main() -> None:
+    wanted = Wanted()
     with tempfile.TemporaryDirectory(prefix="esker-bench-") as scratch:
         folder = Folder(
             Path(scratch) / "project",
@@ -59,7 +62,10 @@ def main() -> None:
         print(f"append of {ROWS:,} rows of about 0.6 kB from Parquet, {ROUNDS} rounds in one Spark:")
         print(f"  plain Spark write to Parquet   {_seconds(plain)}")
         print(f"  esker run (checked, published) {_seconds(esker)}")
-        print(f"  speed of esker against plain:  {statistics.median(plain) / statistics.median(esker):.2f}")
+        ratio = statistics.median(plain) / statistics.median(esker)
+        goal = wanted.at_least("speed of an append", ratio, WANTED)
+        print(f"  speed of esker against plain:  {ratio:.2f} ({goal})")
+    wanted.end()
 
 
 def _seconds(values: list[float]) -> str:

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pyspark.sql import SparkSession
 
+from benchmarks.wanted import Wanted
 from tests.folder import Folder
 from tests.servers.postgres import Database, running_postgres
 
@@ -32,7 +33,7 @@ COLUMNS = "id bigint PRIMARY KEY, customer text, amount numeric(12,2), note text
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=8_000_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     with running_postgres() as server, tempfile.TemporaryDirectory(prefix="esker-bench-") as scratch:
         database = server.new_database()
@@ -66,12 +67,14 @@ def main() -> None:
                 esker.append(ended - middle)
     # Of runs that followed each other: a machine that others use is faster at one time than at another.
     ratios = [before / after for before, after in zip(plain, esker, strict=True)]
+    wanted, ratio = Wanted(), statistics.median(ratios)
     print(f"{arguments.rows:,} rows from PostgreSQL, beside a plain Spark copy into Parquet:")
     print(
-        f"  {statistics.median(ratios):.2f} of its speed (wanted at least {WANTED})"
+        f"  {ratio:.2f} of its speed ({wanted.at_least('speed of a copy', ratio, WANTED)})"
         f"   [{statistics.median(plain):.1f} s, {statistics.median(esker):.1f} s; "
-        f"{', '.join(f'{ratio:.2f}' for ratio in ratios)}]"
+        f"{', '.join(f'{each:.2f}' for each in ratios)}]"
     )
+    wanted.end()
 
 
 def fill(database: Database, rows: int) -> None:

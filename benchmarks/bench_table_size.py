@@ -18,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.upserts import Batches, fill_by_run, works_pipeline
+from benchmarks.wanted import Wanted
 from tests.folder import Folder
 
 WANTED = 1.5
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1,100,10000")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
+    wanted = Wanted()
     tables = {"small": Batches(arguments.small), "large": Batches(arguments.large)}
     with tempfile.TemporaryDirectory(prefix="esker-bench-") as scratch:
         folder = Folder(
@@ -51,11 +53,13 @@ def main() -> None:
                     if number:  # the first round warms both up
                         taken[name].append(time.monotonic() - started)
             small, large = (statistics.median(values) for values in taken.values())
+            goal = wanted.at_most(f"upsert of {size:,} rows", large / small, WANTED)
             print(
-                f"  {size:>9,} rows: {large / small:5.2f} times as long (wanted below {WANTED})"
+                f"  {size:>9,} rows: {large / small:5.2f} times as long ({goal})"
                 f"   [{small:.2f} s, {large:.2f} s]",
                 flush=True,
             )
+    wanted.end()
 
 
 if __name__ == "__main__":

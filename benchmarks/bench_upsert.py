@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import pyarrow as pa
 
 from benchmarks.upserts import Batches, PyIceberg, Targets, Way, compare
+from benchmarks.wanted import Wanted
 from esker.pipeline.api import OpenProject
 from tests.folder import Folder
 
@@ -45,6 +46,7 @@ def main() -> None:
         for size in (int(text) for text in arguments.sizes.split(",")):
             bench.compare(size, arguments.rounds)
         bench.check()
+    bench.wanted.end()
 
 
 class Bench:
@@ -61,6 +63,7 @@ class Bench:
             spark={"master": "local[2]", "driver_memory": "8g"},
         )
         self.batches, self.buckets = Batches(rows), buckets
+        self.wanted = Wanted()
         self.project: OpenProject = self.folder.open()
         self.spark = self.project.engine.spark
         self.pyiceberg = self._pyiceberg(scratch)
@@ -91,7 +94,7 @@ class Bench:
             return name == "PyIceberg" and (size > 100_000 or (self.buckets > 0 and number > 1 < size))
 
         targets = BUCKET_TARGETS if self.buckets else TARGETS
-        compare(ways, self.batches, size, rounds, targets, takes_minutes)
+        compare(ways, self.batches, size, rounds, targets, self.wanted, takes_minutes)
 
     def check(self) -> None:
         """See that Esker and MERGE, which share the rule of the newest version, hold the same rows."""

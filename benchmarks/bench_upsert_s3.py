@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.upserts import Batches, PyIceberg, Targets, Way, compare
+from benchmarks.wanted import Wanted
 from tests.folder import Folder
 from tests.servers.seaweedfs import SeaweedFS, program, running_seaweedfs
 
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1,100,10000")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
+    wanted = Wanted()
     if program() is None:
         print("upserts on S3: not measured, SeaweedFS is missing (make servers)")
         return
@@ -40,8 +42,9 @@ def main() -> None:
         bench.fill()
         print(f"upserts into {arguments.rows:,} rows on S3 and REST, {arguments.rounds} rounds, medians:")
         for size in (int(text) for text in arguments.sizes.split(",")):
-            compare(bench.ways, bench.batches, size, arguments.rounds, TARGETS)
+            compare(bench.ways, bench.batches, size, arguments.rounds, TARGETS, wanted)
         bench.check()
+    wanted.end()
 
 
 class Bench:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.wanted import Wanted
 from tests.folder import Folder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,6 +54,7 @@ def compare(
     size: int,
     rounds: int,
     targets: Targets,
+    wanted: Wanted,
     skips: Callable[[str, int], bool] = lambda name, number: False,
 ) -> None:
     """Time the ways with equal batches, one after the other in every round, and print the ratios.
@@ -83,9 +85,10 @@ def compare(
     told = []
     for name in others:
         if name in medians:
-            wanted = targets.get(name, {}).get(size)
-            goal = f" (wanted {wanted})" if wanted else ""
-            told.append(f"{medians[name] / medians[first]:5.1f} x {name}{goal}")
+            ratio, least = medians[name] / medians[first], targets.get(name, {}).get(size)
+            what = f"{name} beside {first}, {size:,} rows"
+            goal = f" ({wanted.at_least(what, ratio, least)})" if least is not None else ""
+            told.append(f"{ratio:5.1f} x {name}{goal}")
     seconds = ", ".join(f"{name} {value:.2f} s" for name, value in medians.items())
     print(f"  {size:>9,} rows: {'; '.join(told)}   [{seconds}]", flush=True)
 

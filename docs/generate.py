@@ -155,6 +155,10 @@ _TITLES = {
     "Project": "The project",
     "Pipeline": "A pipeline",
     "Family": "A family of pipelines",
+    "Consumer": "A consumer",
+    "Enrichment": "A consumer: rows of another table",
+    "Steps": "A consumer: how much at a time",
+    "ReindexSettings": "A consumer: a full reindex",
     "FilesSource": "Source: files",
     "HttpSource": "Source: http",
     "ParentResource": "Source: http, a parent",
@@ -186,6 +190,20 @@ _TITLES = {
     "S3Store": "Store: s3",
     "GcsStore": "Store: gcs",
     "AzureStore": "Store: azure",
+    "ElasticsearchConnection": "Connection: elasticsearch",
+    "OpensearchConnection": "Connection: opensearch",
+    "KafkaConnection": "Connection: kafka",
+    "WebhookConnection": "Connection: webhook",
+    "Signature": "Connection: webhook, a signature",
+    "AwsConnection": "Connection: aws",
+    "ElasticsearchTarget": "Target: elasticsearch",
+    "OpensearchTarget": "Target: opensearch",
+    "KafkaTarget": "Target: kafka",
+    "WebhookTarget": "Target: webhook",
+    "SnsTarget": "Target: sns",
+    "SqsTarget": "Target: sqs",
+    "FilesTarget": "Target: files",
+    "PythonTarget": "Target: python",
     "SparkSettings": "Spark",
     "StateSettings": "State database",
 }
@@ -334,6 +352,27 @@ def _described(facts: Schema, found: Mapping[str, Schema]) -> str:
 _YES = "yes"
 
 
+_WAYS_IN = [
+    (
+        "rest",
+        "OAuth2 (client credentials), token, user and password, signed requests (SigV4), vended credentials",
+        "servers other than SeaweedFS: Polaris, Lakekeeper, Unity, Glue's and BigLake's endpoints",
+    ),
+    ("jdbc", "user and password", "certificates"),
+    ("nessie", "no credentials", "token, user and password, OAuth2"),
+    ("hive", "no credentials", "Kerberos"),
+    (
+        "s3, glue, s3tables",
+        "keys, profile, role, keys in the environment, credentials of a container (ECS, EKS)",
+        "the role of a machine (EC2), sign-in by SSO, Amazon's own servers",
+    ),
+    ("gcs", "anonymous", "a service account, `gcloud auth`, the machine's own"),
+    ("azure", "account key, shared access signature", "managed identity, service principal, `az login`"),
+]
+"""By tests/engine/test_rest_auth.py, test_rest_catalog.py and test_jdbc_catalog.py, and by
+tests/conformance/test_aws_ways_in.py and test_azure_ways_in.py."""
+
+
 def catalogs_page(found: Mapping[str, Any]) -> str:
     """Return what each catalog was seen to do, and each reader to read, from the results of the suite."""
     kinds, capabilities, programs = found["kinds"], found["capabilities"], found["programs"]
@@ -375,6 +414,13 @@ def catalogs_page(found: Mapping[str, Any]) -> str:
         "## What was tried",
         "",
         *(f"- **{name}**: {_text(words)}" for name, words in capabilities.items()),
+        "",
+        "## Ways in",
+        "",
+        "Each way in that was tried opened a server, or the emulator above, and rows were loaded. The others "
+        "are written as Iceberg's and the makers' clients want it, and nothing has opened with them yet.",
+        "",
+        *_table(("of", "tried", "not tried"), _WAYS_IN),
     ]
     return _page(lines)
 

@@ -15,6 +15,8 @@ import esker
 ROOT = Path(esker.__file__).parent
 _API = "esker.pipeline.api"
 _PROJECT = "OpenProject"
+_READABLE = "Readable"
+"""Values that are made from this one have methods, too, which are shown."""
 _INSIDE = (
     "esker.engine.session",
     "esker.engine.iceberg.create",
@@ -47,7 +49,7 @@ class Module:
 
     def find(self, name: str) -> tuple[Module, ast.stmt] | None:
         """Return what a name stands for, and the module that says so; None for what is not of the package."""
-        for statement in self.tree.body:
+        for statement in self._statements:
             match statement:
                 case ast.ClassDef(name=found) | ast.FunctionDef(name=found) if found == name:
                     return self, statement
@@ -57,6 +59,12 @@ class Module:
                     if any((each.asname or each.name) == name for each in names):
                         return Module.named(module).find(name)
         return None
+
+    @property
+    def _statements(self) -> Iterator[ast.stmt]:
+        """What stands in it, also below `if TYPE_CHECKING`."""
+        for statement in self.tree.body:
+            yield from statement.body if isinstance(statement, ast.If) else (statement,)
 
     def doc_of(self, statement: ast.stmt) -> str:
         """Return the text below an assignment."""
@@ -70,7 +78,8 @@ def python_page(note: str) -> str:
     assert found is not None
     project = found[1]
     assert isinstance(project, ast.ClassDef)
-    values = _values(api, project)
+    methods = list(_inherited(api, project))
+    values = _values(methods)
     lines = [
         "# Python",
         "",
@@ -95,10 +104,10 @@ def python_page(note: str) -> str:
         assert isinstance(function, Function)
         lines += ["", f"## esker.{name}", "", *_called(f"esker.{name}", function)]
     lines += ["", "## The project", "", _doc(project)]
-    attributes = [each for each in _methods(project) if _is_property(each)]
+    attributes = [each for _, each in methods if _is_property(each)]
     rows = [(each.name, _type(each.returns), _doc(each)) for each in attributes]
     lines += ["", "`esker.open` gives it.", "", *_table(("attribute", "type", "meaning"), rows)]
-    for method in _methods(project):
+    for _, method in methods:
         if not _is_property(method) and not _is_class_method(method):
             lines += ["", f"### project.{method.name}", "", *_called(f"project.{method.name}", method)]
             if named := [name for name in _names(method) if name in values]:
@@ -121,10 +130,25 @@ def _exported(module: Module) -> list[str]:
     raise SystemExit(f"module {module.name} does not say what it exports")
 
 
-def _values(api: Module, project: ast.ClassDef) -> dict[str, tuple[Module, ast.stmt]]:
-    """Return the package's own values that the signatures of a class name, and those that these name."""
+def _inherited(module: Module, kind: ast.ClassDef) -> Iterator[tuple[Module, Function]]:
+    """Yield the methods of a class, and those of the classes that it is made from, each once.
+
+    One that says nothing of itself does what the one says that it stands for.
+    """
+    found = {method.name: (module, method) for method in _methods(kind)}
+    for base in kind.bases:
+        where = module.find(ast.unparse(base))
+        if where is not None and isinstance(where[1], ast.ClassDef):
+            for origin, method in _inherited(where[0], where[1]):
+                if method.name not in found or ast.get_docstring(found[method.name][1]) is None:
+                    found[method.name] = origin, method
+    yield from found.values()
+
+
+def _values(methods: Sequence[tuple[Module, Function]]) -> dict[str, tuple[Module, ast.stmt]]:
+    """Return the package's own values that the signatures of methods name, and those that these name."""
     found: dict[str, tuple[Module, ast.stmt]] = {}
-    waiting = [(api, note) for method in _methods(project) for note in _annotations(method)]
+    waiting = [(module, note) for module, method in methods for note in _annotations(method)]
     while waiting:
         module, annotation = waiting.pop()
         for name in {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}:
@@ -173,6 +197,13 @@ def _value(module: Module, statement: ast.stmt) -> list[str]:
     rows = _described(module, statement)
     if rows:
         lines += ["", *_table(("field", "type", "meaning"), rows)]
+    for _, method in _inherited(module, statement):
+        if (
+            _READABLE in _bases(module, statement)
+            and not _is_property(method)
+            and not _is_class_method(method)
+        ):
+            lines += ["", *_called(f".{method.name}", method)]
     if members := [ast.unparse(e.value) for e in statement.body if isinstance(e, ast.Assign)]:
         lines += ["", ", ".join(f"`{member}`" for member in members)]
     return lines
@@ -189,7 +220,18 @@ def _described(module: Module, kind: ast.ClassDef) -> list[tuple[str, str, str]]
         (ast.unparse(field.target), _type(field.annotation), _doc_below(kind.body, field))
         for field in _fields(kind)
     ]
-    return rows + [(e.name, _type(e.returns), _doc(e, must=False)) for e in _methods(kind) if _is_property(e)]
+    known = {name for name, _, _ in rows}
+    own = [(e.name, _type(e.returns), _doc(e, must=False)) for e in _methods(kind) if _is_property(e)]
+    return rows + [each for each in own if each[0] not in known]
+
+
+def _bases(module: Module, kind: ast.ClassDef) -> Iterator[str]:
+    """Yield the names of the classes of the package that a class is made from."""
+    for base in kind.bases:
+        where = module.find(ast.unparse(base))
+        if where is not None and isinstance(where[1], ast.ClassDef):
+            yield where[1].name
+            yield from _bases(where[0], where[1])
 
 
 def _fields(kind: ast.ClassDef) -> list[ast.AnnAssign]:

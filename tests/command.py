@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,18 @@ class Answer:
 
 
 def start(
-    project: Path, *arguments: str, env: Mapping[str, str | None] | None = None
+    project: Path,
+    *arguments: str,
+    env: Mapping[str, str | None] | None = None,
+    under: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """Start a command on a project. `env` changes the environment; None removes a variable."""
+    """Start a command on a project, by another program if one is named.
+
+    `env` changes the environment; None removes a variable.
+    """
     changed = {**os.environ, "NO_COLOR": "1", **(env or {})}
     return subprocess.Popen(
-        [Path(sysconfig.get_path("scripts")) / "esker", *arguments, "--project", project],
+        [*under, Path(sysconfig.get_path("scripts")) / "esker", *arguments, "--project", project],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -66,6 +72,11 @@ def finish(process: subprocess.Popen[str]) -> Answer:
     return Answer(process.returncode, stdout, stderr)
 
 
-def esker(project: Path, *arguments: str, env: Mapping[str, str | None] | None = None) -> Answer:
+def esker(
+    project: Path,
+    *arguments: str,
+    env: Mapping[str, str | None] | None = None,
+    under: Sequence[str] = (),
+) -> Answer:
     """Run a command on a project."""
-    return finish(start(project, *arguments, env=env))
+    return finish(start(project, *arguments, env=env, under=under))

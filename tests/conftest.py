@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
-from tests.folder import Folder
+from tests.folder import LASTING_SPARK, Folder
 from tests.load.works import Make, Works
 from tests.servers.fixtures import (
     azurite_port,
     database,
     duckdb_home,
+    elasticsearch,
     fake_gcs_port,
     hive,
+    kafka,
     moto,
     nessie,
+    opensearch,
     postgres,
     seaweedfs,
     spark_cluster,
@@ -28,10 +31,13 @@ __all__ = [
     "azurite_port",
     "database",
     "duckdb_home",
+    "elasticsearch",
     "fake_gcs_port",
     "hive",
+    "kafka",
     "moto",
     "nessie",
+    "opensearch",
     "postgres",
     "seaweedfs",
     "spark_cluster",
@@ -39,7 +45,17 @@ __all__ = [
 ]
 """Servers are fixtures of this file alone: pytest starts another one for each conftest.py that has them."""
 
-SHARED = ("spark_cluster", "seaweedfs", "postgres", "outcomes", "stories", "refusing")
+SHARED = (
+    "spark_cluster",
+    "seaweedfs",
+    "postgres",
+    "opensearch",
+    "elasticsearch",
+    "kafka",
+    "outcomes",
+    "stories",
+    "refusing",
+)
 """Fixtures that take long to make and serve many tests."""
 
 
@@ -69,6 +85,7 @@ def spark_running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
             connections[f"in_{name}"] = catalog
     folder = Folder(
         tmp_path_factory.mktemp("spark"),
+        spark=LASTING_SPARK,
         store={"type": "s3"},
         connections=connections,
         pipelines={"rows": {"source": rows, "table": "shop.rows"}, "records": records},

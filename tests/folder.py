@@ -14,7 +14,10 @@ import esker
 from esker.events import Listener, silent
 from esker.pipeline.api import OpenProject
 from esker.pipeline.result import RunResult
+from tests.servers.class_archive import use_of_archive
 
+_JAVA = f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m {use_of_archive()}".rstrip()
+"""Fewer threads. Java's code cache is small; when it is full, Java compiles and forgets without end."""
 SPARK: dict[str, Any] = {
     "master": "local[2]",
     "driver_memory": "2g",
@@ -22,12 +25,12 @@ SPARK: dict[str, Any] = {
         "spark.sql.shuffle.partitions": "2",
         # For rows that fit one hand: each stage as a job of its own, to look at its size, takes longer.
         "spark.sql.adaptive.enabled": "false",
-        # For short work: less compiling, fewer threads. With one level of compiling Java's code cache is
-        # small; when it is full, Java compiles and forgets without end.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-        "-XX:ReservedCodeCacheSize=400m",
+        # For short work: less compiling.
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 {_JAVA}",
     },
 }
+LASTING_SPARK: dict[str, Any] = SPARK | {"conf": SPARK["conf"] | {"spark.driver.extraJavaOptions": _JAVA}}
+"""The Spark of a test process works for long: Java compiles well what it runs again and again."""
 
 
 class Folder:

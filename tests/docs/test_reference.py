@@ -226,4 +226,6 @@ def _value(hint: Any) -> Any:
         return [_value(get_args(hint)[0]), _value(get_args(hint)[0])]
     if hint is float:
         return 0.5
+    if hint is bool:
+        return True
     raise AssertionError(f"no sample for {hint}")

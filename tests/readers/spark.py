@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import esker
+from esker.engine.compat import to_arrow
 from esker.project.types import columns_from_json
 from tests.readers.seen import Reader, Seen, seen
 
@@ -22,7 +23,7 @@ class SparkReader:
         at = "" if snapshot is None else f" VERSION AS OF {snapshot}"
         frame = self.spark.sql(f"SELECT * FROM {self.catalog}.{table}{at}")
         # Spark's own rows have times in the zone of this machine, without saying so.
-        rows = frame.toArrow().to_pylist()
+        rows = to_arrow(frame).to_pylist()
         return seen(columns_from_json(frame.schema.jsonValue()), [tuple(row.values()) for row in rows])
 
     def history(self, table: str) -> list[int]:

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from esker.engine.iceberg.pointers import pointers_of
 from esker.pipeline.api import OpenProject
 from esker.pipeline.fsck import Fsck, Repair
 from esker.recover.finding import Finding
@@ -77,3 +78,16 @@ def repair(project: OpenProject) -> list[Repair]:
         project.repair(found, plan)
         done.append(plan)
         assert len(done) < 10, done
+
+
+def cut_metadata(project: OpenProject, catalog: str, table: str) -> tuple[Fsck, Repair]:
+    """Cut off a table's metadata file, in any catalog; return what is found, and what would repair it."""
+    project.engine.open_catalog(catalog)
+    there = pointers_of(project.engine, catalog).read(table)
+    assert there is not None
+    there.files.write(there.location, there.files.read(there.location)[:-200])
+    found = project.fsck()
+    [broken] = [finding for each in found.tables for finding in each.findings]
+    assert broken.file == there.location
+    [repair] = project.plan_repairs(found)
+    return found, repair

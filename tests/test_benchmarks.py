@@ -1,0 +1,54 @@
+"""Benchmarks that miss what is wanted fail, and the others run all the same."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.wanted import Wanted
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_figures_and_what_is_wanted_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = Wanted()
+    assert wanted.at_most("memory", 1.3, 1.3) == "wanted at most 1.3"
+    assert wanted.at_least("speed", 0.9, 0.9) == "wanted at least 0.9"
+    wanted.end()
+    wanted.at_most("memory", 1.31, 1.3)
+    wanted.at_least("speed", math.nan, 0.9)
+    with pytest.raises(SystemExit) as ended:
+        wanted.end()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "missed: memory: 1.31, wanted at most 1.3",
+        "missed: speed: nan, wanted at least 0.9",
+    ]
+
+
+def test_all_are_run(tmp_path: Path) -> None:
+    """Those that miss, or fail, are named at the end."""
+    head = "from benchmarks.wanted import Wanted\nwanted = Wanted()\n"
+    for name, last in (("a", "wanted.at_least('speed', 0.1, 0.9)"), ("b", "1 / 0"), ("c", "print('fast')")):
+        (tmp_path / f"bench_{name}.py").write_text(f"{head}{last}\nwanted.end()\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", str(tmp_path)],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == "fast\n"
+    assert done.stderr.endswith("failed, or missed what is wanted: bench_a.py, bench_b.py\n")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("benchmarks/bench_*.py")), ids=lambda path: path.stem)
+def test_every_benchmark_can_fail(path: Path) -> None:
+    text = path.read_text()
+    assert ".end()" in text
+    assert "(wanted" not in text, "what is wanted is told by benchmarks/wanted.py, which takes note"
