@@ -483,14 +483,14 @@ def errors_page() -> str:
 
 
 def error_classes() -> list[type[EskerError]]:
-    """Return the whole tree of errors, each class before those below it."""
+    """Return the whole tree of errors, in the order of their codes."""
 
     def walk(kind: type[EskerError]) -> Iterator[type[EskerError]]:
         yield kind
         for below in kind.__subclasses__():
             yield from walk(below)
 
-    return list(walk(EskerError))
+    return sorted(walk(EskerError), key=lambda kind: kind.code)
 
 
 class _Number(int):

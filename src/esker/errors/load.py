@@ -1,0 +1,146 @@
+"""Staging and publishing: exit status 5."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from esker.errors.root import EskerError, Tripped
+
+
+class LoadError(EskerError):
+    """A batch could not be published."""
+
+    code = "ESK-LOAD-000"
+    exit_status = 5
+
+
+class Fenced(LoadError):
+    """Another run of the same pipeline published first. This run ends."""
+
+    code = "ESK-LOAD-001"
+
+    def __init__(self, pipeline: str, table: str, run: str, landed: str) -> None:
+        self.pipeline, self.table, self.run, self.landed = pipeline, table, run, landed
+        super().__init__(
+            f'pipeline "{pipeline}" was fenced off table "{table}" by run {run}',
+            reason=f"Two runs of this pipeline were active. This run's batch landed: {landed}.",
+            remedy="Nothing is lost or doubled; the next run goes on. Find out who started the second one.",
+        )
+
+
+class PublishConflict(LoadError):
+    """The table kept changing: every attempt to publish found it moved."""
+
+    code = "ESK-LOAD-002"
+
+    def __init__(self, table: str, attempts: int, last: str) -> None:
+        super().__init__(
+            f'table "{table}" could not be published to in {attempts} attempts',
+            reason=f"The last attempt ended with: {last}. The batch was not in the table when last looked.",
+            remedy="Run again: the run reads the ledger first. If it happens often, find out what else "
+            "writes to the table.",
+        )
+
+
+class PublishUnknown(LoadError):
+    """Whether the batch landed could not be found out, because the catalog no longer answers."""
+
+    code = "ESK-LOAD-003"
+
+    def __init__(self, table: str, last: str) -> None:
+        super().__init__(
+            f'the outcome of publishing to table "{table}" is not known',
+            reason=f"The catalog stopped answering: {last}.",
+            remedy="Run again when the catalog is back: the run reads the ledger first and repeats nothing.",
+        )
+
+
+class SchemaMoved(LoadError):
+    """Somebody changed the table's columns while a batch was staged. Nothing was published."""
+
+    code = "ESK-LOAD-004"
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'the columns of table "{table}" changed while a batch was staged',
+            reason="The batch was written for other columns, and was not published.",
+            remedy="Run again: the batch is staged anew for the present columns.",
+        )
+
+
+class TableMoved(LoadError):
+    """The table changed again and again while a statement ran. Nothing was changed by it."""
+
+    code = "ESK-LOAD-020"
+
+    def __init__(self, pipeline: str) -> None:
+        super().__init__(
+            f'the table of pipeline "{pipeline}" changed while the statement ran',
+            reason="The rows that a statement writes are only right on the snapshot they were found on. "
+            "It was tried anew several times, and each time somebody else was faster.",
+            remedy="Run it again when fewer runs are active.",
+        )
+
+
+class PartitionsMixed(LoadError):
+    """Partitions cannot be replaced while files of another partitioning lie in the table."""
+
+    code = "ESK-LOAD-008"
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'table "{table}" holds files of an earlier partitioning',
+            reason="Rows of the partitions that the batch replaces may lie in them, and would stay.",
+            remedy="Rewrite the files with the present partitioning first: CALL system.rewrite_data_files("
+            "table => …, options => map('rewrite-all', 'true')).",
+        )
+
+
+class Held(LoadError):
+    """A guard was tripped: the batch waits for a person. Nothing was changed."""
+
+    code = "ESK-LOAD-007"
+    exit_status = 6
+
+    def __init__(
+        self, pipeline: str, table: str, tripped: Sequence[Tripped], branch: str | None = None
+    ) -> None:
+        self.tripped = tuple(tripped)
+        look = f"Look at the source with `esker peek {pipeline}`."
+        if branch is not None:
+            look = f"Look at the table as it would be: SELECT * FROM {table} VERSION AS OF '{branch}'."
+        super().__init__(
+            f'pipeline "{pipeline}" holds a batch for table "{table}": '
+            + "; ".join(each.message for each in tripped),
+            reason="The pipeline's guard: or its contract says what may not happen unseen ("
+            + ", ".join(each.guard for each in tripped)
+            + ").",
+            remedy=f"{look} If the batch is right: esker approve {pipeline}. If not: esker reject {pipeline} "
+            "leaves the table as it is and goes on.",
+        )
+
+
+class PipelineBusy(LoadError):
+    """A run of the pipeline is active; nothing can be decided about it now."""
+
+    code = "ESK-LOAD-009"
+
+    def __init__(self, pipeline: str, holder: str) -> None:
+        super().__init__(
+            f'pipeline "{pipeline}" is running',
+            reason=f"Another run is active: {holder}.",
+            remedy="Try again when it has ended.",
+        )
+
+
+class OutboxFull(LoadError):
+    """The change log has not been written for so long that no further batch may be published."""
+
+    code = "ESK-LOAD-005"
+
+    def __init__(self, table: str, waiting: int) -> None:
+        super().__init__(
+            f'{waiting} changesets of table "{table}" wait to be written to its change log',
+            reason="The change log could not be written; nothing was read or published by this run.",
+            remedy="Find out why with `esker doctor`; the next run writes what waits, then goes on.",
+        )
