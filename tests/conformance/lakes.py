@@ -261,12 +261,7 @@ KINDS: dict[str, Kind] = {
         "sqlite, Google (fake-gcs-server)",
         _on_gcs,
         {"lost answer": NO_SERVER, "read without Spark": _GOOGLE},
-        {
-            "trino": _NO_SQLITE,
-            "duckdb": "DuckDB opens Google's store with HMAC keys, for which a store of type gcs has no "
-            "place; this limit is Esker's own",
-            "pyiceberg": _GOOGLE,
-        },
+        {"trino": _NO_SQLITE, "pyiceberg": _GOOGLE},
     ),
     "sqlite-azure": Kind(
         "sqlite, Azure (Azurite)",

@@ -126,6 +126,20 @@ def test_every_catalog_is_told_or_refused(declared: Callable[..., str], reader: 
         compile(text, reader, "exec")
 
 
+def test_duckdb_opens_google_with_an_hmac_key(declared: Callable[..., str]) -> None:
+    """It takes nothing else; without one that is said."""
+    catalog = {"type": "sqlite", "warehouse": "gs://lake/w"}
+    keys = {"hmac_key": "${LAKE_KEY}", "hmac_secret": "${LAKE_SECRET}"}
+    text = declared("duckdb", catalog, {"type": "gcs", **keys})
+    assert "TYPE gcs" in text
+    assert "LAKE_KEY" in text
+    assert not any(value in text for value in VALUES.values())
+    compile(text, "duckdb", "exec")
+    with pytest.raises(CannotExport) as caught:
+        declared("duckdb", catalog, {"type": "gcs"})
+    assert "hmac_key: and hmac_secret:" in caught.value.reason
+
+
 def test_the_command_line_knows_all_targets() -> None:
     """It lists them itself: help waits for nothing that an export needs."""
     assert sorted(each.value for each in Target) == sorted((*READERS, *PLATFORMS))

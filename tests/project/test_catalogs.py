@@ -273,6 +273,11 @@ def test_several_kinds_in_one_project(tmp_path: Path) -> None:
         (["catalog: {type: sqlite, warehouse: 's3://lake'}", "store: {type: s3, anonymous: true}"], "a key"),
         (["catalog: {type: sqlite, warehouse: 'gs://lake'}", "store: {type: gcs, anonymous: true}"], "a key"),
         (["catalog: {type: sqlite, warehouse: 'gs://lake'}"], "the warehouse is in Google Cloud Storage"),
+        (["store: {type: gcs, hmac_key: '${PASSWORD}'}"], "hmac_key: and hmac_secret: belong together"),
+        (
+            ["store: {type: gcs, hmac_key: '${PASSWORD}', hmac_secret: '${PASSWORD}', anonymous: true}"],
+            "write hmac_key:, or anonymous: true, not both",
+        ),
         ([f"catalog: {{type: sqlite, warehouse: '{IN_AZURE}'}}"], "the warehouse is in Azure"),
         (
             [f"catalog: {{type: sqlite, warehouse: '{IN_AZURE.replace('museum', 'other')}'}}", AZURE],

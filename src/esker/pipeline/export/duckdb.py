@@ -120,22 +120,32 @@ def _store(lake: Lake, settings: Settings) -> list[str]:
                 parts["SECRET"] = expression(settings.secret(store.secret_key))
             if store.session_token is not None:
                 parts["SESSION_TOKEN"] = expression(settings.secret(store.session_token))
-            if store.endpoint is not None:
-                scheme, _, address = store.endpoint.partition("://")
-                parts["ENDPOINT"] = repr(address)
-                parts["USE_SSL"] = repr(str(scheme == "https").lower())
+            parts |= _server(store.endpoint)
             parts["REGION"] = repr(store.signing_region or USUAL_REGION)
             parts["URL_STYLE"] = repr("path" if store.path_style else "vhost")
             if "KEY_ID" not in parts:
                 parts["PROVIDER"] = repr("credential_chain")
             return [_secret("store", "s3", parts)]
-        case GcsStore():
-            raise lake.refused(
-                "DuckDB opens Google's store with HMAC keys, for which a store of type gcs has no place; "
-                "this limit is Esker's own"
-            )
+        case GcsStore() as store:
+            parts = {"URL_STYLE": repr("path"), **_server(store.endpoint)}
+            if store.hmac_key is not None and store.hmac_secret is not None:
+                parts["KEY_ID"] = expression(settings.secret(store.hmac_key))
+                parts["SECRET"] = expression(settings.secret(store.hmac_secret))
+            elif not store.anonymous:
+                raise lake.refused(
+                    "DuckDB opens Google's store with an HMAC key only: write one into the store, as "
+                    "hmac_key: and hmac_secret:"
+                )
+            return [_secret("store", "gcs", parts)]
         case AzureStore():
             raise lake.refused("DuckDB's Iceberg reads no tables in Azure")
+
+
+def _server(endpoint: str | None) -> dict[str, str]:
+    if endpoint is None:
+        return {}
+    scheme, _, address = endpoint.partition("://")
+    return {"ENDPOINT": repr(address), "USE_SSL": repr(str(scheme == "https").lower())}
 
 
 def _secret(name: str, kind: str, parts: dict[str, str]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from esker.project.addresses import web_address
-from esker.project.declaration import Declaration
+from esker.project.declaration import Declaration, MistakeAt
+from esker.project.secrets import Secret
 
 
 class GcsStore(Declaration):
@@ -23,10 +24,25 @@ class GcsStore(Declaration):
         False, description="Read public files, or use an emulator at `endpoint`, without any key."
     )
 
+    hmac_key: Secret | None = Field(
+        None,
+        description="Of an HMAC key, for readers that take nothing else (DuckDB). Esker itself never uses it.",
+    )
+    hmac_secret: Secret | None = Field(None, description="The secret of `hmac_key`.")
+
     @field_validator("endpoint")
     @classmethod
     def _whole_address(cls, endpoint: str | None) -> str | None:
         return web_address(endpoint, "credentials") if endpoint is not None else None
+
+    @model_validator(mode="after")
+    def _whole_key(self) -> GcsStore:
+        if (self.hmac_key is None) != (self.hmac_secret is None):
+            missing = "hmac_key" if self.hmac_key is None else "hmac_secret"
+            raise MistakeAt((missing,), "hmac_key: and hmac_secret: belong together")
+        if self.anonymous and self.hmac_key is not None:
+            raise MistakeAt(("anonymous",), "write hmac_key:, or anonymous: true, not both")
+        return self
 
     def why_not_for_tables(self) -> str | None:
         """Return why tables cannot be kept in it, if so."""
