@@ -73,6 +73,7 @@ spark40: .cache/spark40/.ready servers ## a short look at Spark 4.0
 	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --require-hashes -r requirements/dev.txt
 	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --require-hashes -r requirements/spark$*.txt
 	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --no-deps --no-build-isolation -e .
+	@.cache/spark$*/bin/python -m tests.servers.class_archive
 	@touch $@
 
 docs: setup ## write the reference pages anew
