@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 
 from esker.project import load_project
-from tests.servers.class_archive import use_of_archive
+from tests.command import SHORT_LIVED
 
 ROOT = Path(__file__).parents[2]
 RUN = ["README.md", "docs/tutorial.md"]
@@ -111,8 +111,7 @@ class _Shell:
             **os.environ,
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "NO_COLOR": "1",
-            # Java lives for seconds here: compiling less saved 12 % and 46 % in two pairs of noisy runs.
-            "JAVA_TOOL_OPTIONS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {use_of_archive()}".rstrip(),
+            **SHORT_LIVED,
         }
 
     def run(self, command: Command, block: Block) -> None:

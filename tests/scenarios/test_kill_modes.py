@@ -69,16 +69,15 @@ def kill_and_rerun(path: Path, step: Step, mode: str, keys: dict[str, Any]) -> N
     assert folder.run().rows.read == 0
 
 
-@pytest.mark.parametrize("mode", ["delete_insert", "scd2", "sync"])
+@pytest.mark.parametrize("mode", ["delete_insert", "sync"])
 def test_keyed_modes_killed_before_the_log(tmp_path: Path, spark_running: None, mode: str) -> None:
     """Killed between table and change log (`make soak` has every step of every mode)."""
     kill_and_rerun(tmp_path, Step.BEFORE_LOG, mode, {"lane": "small", **KEYED[mode]})
 
 
-@pytest.mark.parametrize("mode", ["replace", "replace_partitions"])
-def test_swaps_killed_before_the_commit(tmp_path: Path, spark_running: None, mode: str) -> None:
+def test_swap_killed_before_the_commit(tmp_path: Path, spark_running: None) -> None:
     """Killed when everything is written and nothing is visible."""
-    kill_and_rerun(tmp_path, Step.BEFORE_COMMIT, mode, PLAIN[mode])
+    kill_and_rerun(tmp_path, Step.BEFORE_COMMIT, "replace_partitions", PLAIN["replace_partitions"])
 
 
 @pytest.mark.soak

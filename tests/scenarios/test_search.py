@@ -132,6 +132,9 @@ def test_a_table_in_a_search_index(tmp_path: Path, server: SearchServer, spark_r
     assert works.project.deliver("search").rows.rows == 0
 
 
+@pytest.mark.parametrize(
+    "server", ["opensearch", pytest.param("elasticsearch", marks=pytest.mark.soak)], indirect=True
+)
 def test_many_rows_by_spark(tmp_path: Path, server: SearchServer, spark_running: None) -> None:
     """Spark's tasks send them; a server that is not there costs nothing but time."""
     works = museum(tmp_path, server, batch={"spark": 100})
