@@ -26,7 +26,7 @@ class GcsStore(Declaration):
 
     hmac_key: Secret | None = Field(
         None,
-        description="Of an HMAC key, for readers that take nothing else (DuckDB). Esker itself never uses it.",
+        description="For readers that take nothing but an HMAC key (DuckDB). Esker itself does not use it.",
     )
     hmac_secret: Secret | None = Field(None, description="The secret of `hmac_key`.")
 
