@@ -94,6 +94,7 @@ def test_every_mode(make_folder: MakeFolder, mode: str, lane: str | None) -> Non
     assert (result.rows.read, result.rows.inserted, result.rows.quarantined) == (6, 3, 3)
     assert [row[0] for row in folder.rows("shop.sales", "id")] == [1, 2, 3]
     assert quarantined(folder) == EXPECTED
+    assert set(folder.rows("shop.sales__quarantine", "pipeline", "run")) == {("sales", result.run_id)}
     assert folder.run().rows.read == 0
     assert len(quarantined(folder)) == 3
 

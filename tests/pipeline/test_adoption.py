@@ -36,7 +36,10 @@ def data_files(works: Works) -> set[str]:
 
 
 def test_tables_of_format_version_1(folder: Folder) -> None:
-    """They are read whole, by what was appended, without Spark, and appended to; they stay what they are."""
+    """They are read whole, by what was appended, without Spark, and appended to; they stay what they are.
+
+    Until a newer version is declared: `plan` shows the upgrade and makes it, and rows are the same.
+    """
     old = "lake.shop.old"
     source = {"type": "table", "table": "shop.old"}
     folder.document["pipelines"] = {
@@ -66,6 +69,13 @@ def test_tables_of_format_version_1(folder: Folder) -> None:
     tasks = ReadingProject.at(folder.path).reindex_tasks("shop.old")
     assert sorted(tuple(row.values()) for task in tasks for row in task.to_arrow().to_pylist()) == rows
     assert folder.open().show("shop.old").as_json()["format_version"] == 1
+
+    folder.change(format_version=2)
+    [planned] = folder.open().plan(["sales"])
+    assert [str(change) for change in planned.changes] == ["upgrade table shop.old to format version 2"]
+    folder.open().apply([planned])
+    assert folder.open().show("shop.old").as_json()["format_version"] == 2
+    assert folder.rows("shop.old") == rows
 
 
 @both_lanes

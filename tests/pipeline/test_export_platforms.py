@@ -343,7 +343,8 @@ def test_no_live_file_expires(make: Make, shop: Folder) -> None:
         prefixes = expiring(exported(shop, "glue", home=home))
         keys = [f"w/{layout}" for file in files for layout in (file, file.replace("/", ".db/", 1))]
         assert [key for key in keys if key.startswith(tuple(prefixes))] == []
-        assert "w/_esker/trash/2026/x.parquet".startswith(tuple(prefixes)), "what is meant to expire does"
+        for folder in ("trash", "backups"):
+            assert f"w/_esker/{folder}/2026/x.parquet".startswith(tuple(prefixes)), "meant to expire"
 
 
 @pytest.mark.parametrize("home", ["s3://lake/w", "s3://lake/w/shop.db"])

@@ -305,8 +305,8 @@ def test_tables_without_changes(make: Make) -> None:
         works.project.changes("shop.works")
 
 
-def test_memory_stays_flat(make: Make) -> None:
-    """Many rows come in many batches."""
+def test_many_rows_come_in_many_batches(make: Make) -> None:
+    """Whoever reads batch by batch never holds all of them."""
     works = make(lane="large")
     works.load([{"id": number, "title": "x" * 50} for number in range(40_000)])
     batches = list(works.project.changes("shop.works").to_batches())
