@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from esker.deliver.targets.target import Index, Message, Refused, Sender
+from esker.deliver.targets.target import Index, Message, Refused, Sender, Target
 from esker.errors import IndexGone, TargetUnavailable
 
 _TABLES = """
@@ -103,6 +103,19 @@ class Shelf(Index):
             connection.executescript(_TABLES)
             connection.execute("begin immediate")
             yield connection
+
+
+@dataclass(frozen=True)
+class Heap(Target):
+    """A shelf that is no index: all is sent to the same place, and what comes last counts."""
+
+    shelf: Shelf
+
+    def open(self) -> Sender:
+        return self.shelf.open()
+
+    def describe(self) -> str:
+        return "the heap"
 
 
 class ShelfSender(Sender):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,13 +20,16 @@ from esker.errors import (
     ReindexUnsuitable,
     ReindexUnverified,
     TargetUnavailable,
+    TaskOutlived,
 )
 from esker.events import Delivered, DeliveryStep, Event
 from esker.ledger.retention import trim
 from tests.deliver.meeting import Meeting
+from tests.deliver.shelf import Heap
 from tests.deliver.told import Tell, Told, use
 from tests.folder import Folder
 from tests.load.works import CHANGES, WORKS
+from tests.servers.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -354,6 +358,85 @@ def test_a_target_that_is_no_index_gets_everything(tell: Tell) -> None:
     assert lines[2:] == ['["2", "update", 3]']
     assert not any(name.startswith("esker-reindex") for name in refs(told, WORKS))
     assert "esker-consumer-shop-search" in refs(told, CHANGES)
+
+
+@pytest.fixture
+def heaped(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> Told:
+    """Somebody who is told that rows are gone, at a target that is no index."""
+    told = tell(versions=False, pipeline={"delete_when": "title = 'gone'"})
+    told.shelf.begin()
+    use(monkeypatch, Heap(told.shelf))
+    told.load({"id": 1, "title": "a"}, {"id": 2, "title": "b"}, {"id": 3, "title": "c"})
+    told.deliver()
+    return told
+
+
+def test_what_is_no_index_is_told_what_was_due(heaped: Told) -> None:
+    """Rows that were deleted are not among those that are sent, and are still there."""
+    heaped.load({"id": 2, "title": "gone"})
+    heaped.load({"id": 3, "title": "new"})
+    result = heaped.reindex()
+    assert (result.until, result.changesets) == (3, 2)
+    assert heaped.titles() == {"1": "a", "3": "new"}
+    assert heaped.deliver().changesets == 0
+
+
+def test_a_delete_that_waits_behind_a_letter_is_told_by_a_reindex(heaped: Told) -> None:
+    """Nothing of the row is in the snapshot, and the target still has it."""
+    heaped.load({"id": 2, "title": "refused"})
+    heaped.deliver()
+    heaped.load({"id": 2, "title": "gone"})
+    assert heaped.deliver().dead == 1
+    result = heaped.reindex()
+    assert (result.rows.deleted, result.rows.resolved, result.dead) == (1, 1, 0)
+    assert heaped.titles() == {"1": "a", "3": "c"}
+
+
+def test_changes_come_again_behind_the_rows_of_a_reindex_that_is_given_up(heaped: Told) -> None:
+    """A task sends rows of its snapshot, as they are no longer."""
+    project = heaped.works.project
+    project.reindex_plan("search")
+    heaped.load({"id": 2, "title": "gone"})
+    heaped.deliver()
+    assert heaped.titles() == {"1": "a", "3": "c"}
+    project.run_reindex_task("search", 0)
+    assert heaped.titles() == {"1": "a", "2": "b", "3": "c"}
+    project.give_up_reindex("search")
+    assert heaped.deliver().changesets == 1
+    assert heaped.titles() == {"1": "a", "3": "c"}
+
+
+def test_an_index_goes_on_from_its_own_offset_when_another_one_is_not_switched_to(tell: Tell) -> None:
+    """What the new index had is not what the present one has."""
+    told = tell(pipeline={"delete_when": "title = 'gone'"})
+    told.load({"id": 1, "title": "a"}, {"id": 2, "title": "b"})
+    told.deliver()
+    told.load({"id": 2, "title": "gone"})
+
+    def stop(event: Event) -> None:
+        if isinstance(event, Delivered) and event.step is DeliveryStep.MOVED:
+            raise RuntimeError("stop")
+
+    assert told.works.project.reindex("search", into="second", listen=stop).error is not None
+    told.works.project.reindex_plan("search", into="third", anew=True)
+    told.works.project.give_up_reindex("search")
+    assert told.deliver().changesets == 1
+    assert (told.shelf.alias, told.titles()) == ("first", {"1": "a"})
+
+
+def test_a_task_that_outlives_its_reindex_sends_nothing_more(tell: Tell) -> None:
+    """Whoever started it may have lost sight of it, and started it again elsewhere."""
+    told = tell()
+    told.load(*({"id": number, "title": "a"} for number in range(90)))
+    project = told.works.project
+    project.reindex_plan("search", into="second")
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(project.run_reindex_task, "search", 0, rate=2)
+        wait_until(lambda: bool(told.shelf.sent()), "the task's first row", 120)
+        told.works.folder.open().give_up_reindex("search")
+        with pytest.raises(TaskOutlived):
+            task.result(timeout=120)
+    assert len(told.shelf.sent()) < 90
 
 
 def test_letters_of_the_present_index_stay_until_the_alias_is_switched(tell: Tell) -> None:

@@ -6,8 +6,7 @@ step have arrived, or are dead letters.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -28,7 +27,7 @@ from esker.engine.session import Engine
 from esker.errors import ConsumerFenced, IndexGone, ReindexNeeded, ReindexUnsuitable
 from esker.events import Delivered, DeliveryStep, Listener
 from esker.ledger.consumer_tags import consumer_tag, move_tag, start_tag
-from esker.ledger.dead_letters import DeadLetters
+from esker.ledger.dead_letters import DeadLetter, DeadLetters
 from esker.ledger.leases import Lease
 from esker.ledger.offsets import Offset, store_offset, stored_offset
 from esker.ledger.process import this_process
@@ -59,8 +58,12 @@ class Delivery:
         """`lease` is of whoever may move the offset."""
         self.engine, self.state, self.subscription = engine, state, subscription
         self.target, self.letters, self.listen, self.lease = target, letters, listen, lease
-        self._stored = stored_offset(state, engine.project.state_key, subscription.name)
+        self.look_at_offset()
         self.look_again()
+
+    def look_at_offset(self) -> None:
+        """Go on from where the state database says."""
+        self._stored = stored_offset(self.state, self.engine.project.state_key, self.subscription.name)
 
     def look_again(self) -> None:
         """Go on with the tables as they are by now."""
@@ -124,14 +127,9 @@ class Delivery:
     def offset(self) -> Offset:
         """Return where to go on: as the state database says, or the tag on the log, or the declaration."""
         own = self.subscription
-        if self._stored is not None:
-            return self._stored
-        tagged = self.feed.tag_names.get(self.tag)
-        if tagged is not None:
-            found = self.feed.tagged(tagged)
-            if found is None:
-                raise ReindexNeeded(own.name, "Its offset is lost, and the tag on the log does not tell it.")
-            return self.made.enrichments.tagged(found, self.tag)
+        known = self._known_offset()
+        if known is not None:
+            return known
         match own.consumer.start:
             case "beginning":
                 begin = self.made.enrichments.told(self.feed.beginning())
@@ -148,6 +146,19 @@ class Delivery:
                 self._tag_inputs()
                 return head
         raise ReindexNeeded(own.name, "It starts with a reindex, and none was done yet.")
+
+    def _known_offset(self) -> Offset | None:
+        """Return how far the consumer is, if it was ever told anything. Raises ReindexNeeded."""
+        if self._stored is not None:
+            return self._stored
+        tagged = self.feed.tag_names.get(self.tag)
+        if tagged is None:
+            return None
+        found = self.feed.tagged(tagged)
+        if found is None:
+            why = "Its offset is lost, and the tag on the log does not tell it."
+            raise ReindexNeeded(self.subscription.name, why)
+        return self.made.enrichments.tagged(found, self.tag)
 
     def store(self, offset: Offset) -> None:
         """Remember how far the consumer is. Raises ConsumerFenced."""
@@ -168,12 +179,33 @@ class Delivery:
             move_tag(self.engine, self.feed.log, self.start_tag, None)
             self._keeps_all = False
 
-    def go_into(self, plan: ReindexPlan) -> None:
-        """Deliver from now on to where a reindex has sent all rows, behind them. Raises ConsumerFenced."""
+    def go_into(self, plan: ReindexPlan) -> ReindexPlan:
+        """Deliver from now on to where a reindex has sent all rows, behind them; return it as it is then.
+
+        Raises ConsumerFenced.
+        """
         assert self.lease is not None, "who does a task of a reindex moves nothing"
         project, name = self.engine.project.state_key, self.subscription.name
-        mark_verified(self.state, project, name, self.lease, self._stored, plan)
-        self._stored = plan.offset
+        behind = plan.offset if plan.into is not None else self._due_before(plan.offset)
+        verified = mark_verified(self.state, project, name, self.lease, self._stored, plan, behind)
+        self._stored = behind
+        return verified
+
+    def _due_before(self, offset: Offset) -> Offset:
+        """Return how far a target is that all rows were sent to, as they were at an offset.
+
+        It has what it was told before as well. Which of that is gone only the changes tell that were due, so
+        that these come behind the rows, where they are still there.
+        """
+        try:
+            known = self._known_offset()
+            if known is None or known.is_beginning or known.changeset >= offset.changeset:
+                return offset
+            self.feed.check(known)
+            self.made.enrichments.check(known)
+        except ReindexNeeded:
+            return offset
+        return known
 
     def target_of(self, plan: ReindexPlan) -> Target:
         """Return where the rows of a reindex go."""
@@ -225,16 +257,18 @@ class Delivery:
 
     def retry_dead(self) -> Counts:
         """Send the rows of dead letters: each as it is by now, or not at all where a newer change is due."""
-        waiting = self.letters.waiting().letters
+        return self.retry(self.letters.waiting().letters.values())
+
+    def retry(self, letters: Iterable[DeadLetter]) -> Counts:
+        """Do the same with some letters."""
         # An id with nothing in it finds no row, and would delete one whose id is that text.
-        named = (id_ for id_, letter in waiting.items() if None not in json.loads(letter.key).values())
-        return self._send_ids(sorted(named))
+        return self._send_ids(sorted(letter.id for letter in letters if not letter.has_null))
 
     def sending(self, **facts: Any) -> Sending:
         """Return how rows are sent now."""
         consumer, waiting, plan = self.subscription.consumer, self.letters.waiting(), self.plan
         target, known = self.target, waiting.letters
-        if plan is not None and plan.is_verified:
+        if plan is not None and plan.is_verified and plan.into is not None:
             # Letters from before it are of what it replaces, and are done with when it has ended.
             target = self.target_of(plan)
             known = {id_: each for id_, each in known.items() if each.event >= plan.event}
@@ -283,6 +317,8 @@ class Delivery:
         self.listen(Delivered(self.subscription.name, step, detail))
 
     def _deliver(self, step: Step) -> Counts:
+        if step.count == 0:
+            return Counts()  # files were put together, and no row is new
         newest = self.target.keeps_versions
         carrier = Carrier(self.engine, self.letters, self.sending())
         few = step.count <= self.subscription.consumer.batch.spark

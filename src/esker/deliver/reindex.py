@@ -28,9 +28,10 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.file_frame import SnapshotFiles
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.metadata import Snapshot
-from esker.errors import ReindexNeeded, ReindexUnsuitable, ReindexUnverified
+from esker.errors import ReindexNeeded, ReindexUnsuitable, ReindexUnverified, StateError, TaskOutlived
 from esker.events import DeliveryStep
 from esker.ledger.consumer_tags import move_tag
+from esker.ledger.leases import Lease
 from esker.ledger.reindexes import (
     ReindexPlan,
     done_tasks,
@@ -157,7 +158,8 @@ class Reindex:
             event=delivery.letters.waiting().event + 1,
         )
         delivery.fence()
-        keep_plan(self._state, self._project, self._own.name, plan)
+        keep_plan(self._state, self._project, self._own.name, self._lease, plan)
+        delivery.look_at_offset()
         delivery.reach(DeliveryStep.PINNED)
         return plan
 
@@ -169,11 +171,13 @@ class Reindex:
             self._attempt.files_at(self._snapshot).data, key=lambda file: (file.sequence, file.path)
         )
         groups: list[list[FileEntry]] = []
+        here = 0
         for file in files:
-            here = sum(each.records for each in groups[-1]) if groups else 0
             if not groups or here + file.records > self.plan.rows_per_task:
                 groups.append([])
+                here = 0
             groups[-1].append(file)
+            here += file.records
         return [Task(number, tuple(group), number in done) for number, group in enumerate(groups)]
 
     def run(self, parallel: int, rate: float | None) -> Caught:
@@ -218,7 +222,7 @@ class Reindex:
                 self._own.name, f"There is no task {number}.", f"Tasks are numbered from 0 to {last}."
             )
         delivery, task = self._delivery, self.tasks[number]
-        delivery.fence()
+        self._fence_task()
         if self._is_in_order and (left := set(range(number)) - set(self._done())):
             why = (
                 f"Rows of one id may be in several tasks, and have to come in order: {min(left)} is not done."
@@ -232,6 +236,7 @@ class Reindex:
             retries=True,
             renews=True,
             rate=rate,
+            fence=self._fence_task,
         )
         with ExitStack() as stack, explained(f'cannot read table "{self._own.table}"', delivery.engine.log):
             rows = stack.enter_context(self._files.frame(file.path for file in task.files))
@@ -245,6 +250,20 @@ class Reindex:
         record_task(self._state, self._project, self._own.name, self.plan.id, number, asdict(counts))
         delivery.reach(DeliveryStep.TASK_DONE, str(number))
         return counts
+
+    def _fence_task(self) -> None:
+        """Raise TaskOutlived when the reindex goes on without this task, or has ended: what comes of its
+        snapshot is old by then.
+
+        Whoever does a task elsewhere has no lease to lose, and its orchestrator may have lost sight of it.
+        """
+        self._delivery.fence()
+        try:
+            plan = self._delivery.plan
+        except StateError:
+            return  # it does not answer now, and says nothing of the reindex
+        if plan is None or plan.id != self.plan.id or plan.is_verified:
+            raise TaskOutlived(self._own.name)
 
     @property
     def _is_in_order(self) -> bool:
@@ -271,8 +290,7 @@ class Reindex:
             if found != documents:
                 raise ReindexUnverified(self._own.name, name, documents, found, told)
         self._delivery.reach(DeliveryStep.VERIFIED)
-        self._delivery.go_into(self.plan)
-        self.plan = replace(self.plan, is_verified=True)
+        self.plan = self._delivery.go_into(self.plan)
         self._delivery.reach(DeliveryStep.MOVED)
 
     def _rows_and_ids(self) -> tuple[int, int]:
@@ -305,8 +323,13 @@ class Reindex:
                     break
                 caught = sum(steps, caught)
         except ReindexNeeded:
-            self._let_go()
+            self._let_go(is_done=False)
             raise
+        old = [each for each in delivery.letters.waiting().letters.values() if each.event < self.plan.event]
+        if self.plan.into is None:
+            # It has what failed before, and is told now that it is gone, where it is.
+            caught += Caught(counts=delivery.retry(old))
+            old = [each for each in old if each.has_null]
         delivery.fence()
         if isinstance(target, Index) and self.plan.into is not None:
             target.switch(self.plan.into)
@@ -314,11 +337,8 @@ class Reindex:
         offset = delivery.offset()
         delivery.tag_log(offset)
         delivery.made.enrichments.tag(delivery.tag, offset.inputs)
-        old = [
-            id_ for id_, each in delivery.letters.waiting().letters.items() if each.event < self.plan.event
-        ]
-        delivery.letters.resolve(old, self.plan.event, self._state.now())
-        self._let_go()
+        delivery.letters.resolve([each.id for each in old], self.plan.event, self._state.now())
+        self._let_go(is_done=True)
         return caught
 
     @classmethod
@@ -336,14 +356,16 @@ class Reindex:
             why = "All rows have been sent, and deliveries go where they went."
             instead = f"End it: esker deliver {name}\nOr begin anew: esker reindex {name} --anew"
             raise ReindexUnsuitable(name, why, instead)
-        cls(delivery, plan)._let_go()
+        cls(delivery, plan)._let_go(is_done=False)
         return plan
 
-    def _let_go(self) -> None:
+    def _let_go(self, *, is_done: bool) -> None:
         """Keep nothing for it any more."""
         self._delivery.fence()
         self._delivery.untag_reindex()
-        forget_plan(self._state, self._project, self._own.name, self.plan.id)
+        name = self._own.name
+        forget_plan(self._state, self._project, name, self._lease, self.plan.id, is_done=is_done)
+        self._delivery.look_at_offset()
 
     def _done(self) -> dict[int, dict[str, int]]:
         return done_tasks(self._state, self._project, self._own.name, self.plan.id)
@@ -351,6 +373,11 @@ class Reindex:
     @property
     def _target(self) -> Target:
         return self._delivery.target_of(self.plan)
+
+    @property
+    def _lease(self) -> Lease:
+        assert self._delivery.lease is not None, "who does a task of a reindex neither begins nor ends one"
+        return self._delivery.lease
 
     @property
     def _tag(self) -> str:

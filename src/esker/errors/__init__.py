@@ -35,6 +35,7 @@ from esker.errors.deliver import (
     TargetFunctionNotFound,
     TargetRefused,
     TargetUnavailable,
+    TaskOutlived,
     TransformNotFound,
 )
 from esker.errors.dlt import (
@@ -320,6 +321,7 @@ __all__ = [
     "TargetRefused",
     "TargetUnavailable",
     "TaskNotOpened",
+    "TaskOutlived",
     "TransformNotFound",
     "TransformRefused",
     "Tripped",

@@ -191,6 +191,21 @@ class ConsumerFenced(DeliverError):
         )
 
 
+class TaskOutlived(ConsumerFenced):
+    """A reindex has ended, or gone on, without a task that was still sending. The task ends."""
+
+    code = "ESK-DELIVER-049"
+
+    def __init__(self, consumer: str) -> None:
+        EskerError.__init__(
+            self,
+            f'a task of a reindex of consumer "{consumer}" has outlived the reindex',
+            reason="Somebody else did the task as well, or the reindex was given up or begun anew. Rows of "
+            "its snapshot would come behind later changes by now.",
+            remedy="Nothing is to be done. Let whoever starts tasks stop one before it starts it again.",
+        )
+
+
 class ConsumerDeclared(DeliverError):
     """A consumer that the project declares cannot be forgotten. Nothing was changed."""
 

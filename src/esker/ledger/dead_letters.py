@@ -9,6 +9,7 @@ would know.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -87,6 +88,11 @@ class DeadLetter:
     first_seen_at: datetime
     changeset: int
     event: int
+
+    @property
+    def has_null(self) -> bool:
+        """A part of its id is null: no row can be found by it."""
+        return None in json.loads(self.key).values()
 
 
 @dataclass(frozen=True)

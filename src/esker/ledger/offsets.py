@@ -70,9 +70,14 @@ class LastDelivery:
 
 def stored_offset(state: State, project: str, consumer: str) -> Offset | None:
     """Return a consumer's offset; None when nothing is known of it."""
-    query = sa.select(offsets.c.offset).where(offsets.c.project == project, offsets.c.consumer == consumer)
     with state.begin() as connection:
-        text = connection.execute(query).scalar()
+        return offset_in(connection, project, consumer)
+
+
+def offset_in(connection: sa.Connection, project: str, consumer: str) -> Offset | None:
+    """Do what `stored_offset` does, as a part of a transaction."""
+    query = sa.select(offsets.c.offset).where(offsets.c.project == project, offsets.c.consumer == consumer)
+    text = connection.execute(query).scalar()
     return None if text is None else Offset.from_json(json.loads(text))
 
 
@@ -121,8 +126,13 @@ def forget_offset(state: State, project: str, consumer: str) -> bool:
     with state.begin() as connection:
         last = (deliveries.c.project == project) & (deliveries.c.consumer == consumer)
         connection.execute(deliveries.delete().where(last))
-        key = (offsets.c.project == project) & (offsets.c.consumer == consumer)
-        return connection.execute(offsets.delete().where(key)).rowcount > 0
+        return drop_offset(connection, project, consumer)
+
+
+def drop_offset(connection: sa.Connection, project: str, consumer: str) -> bool:
+    """Forget how far a consumer is, as a part of a transaction; tell whether an offset was known."""
+    key = (offsets.c.project == project) & (offsets.c.consumer == consumer)
+    return connection.execute(offsets.delete().where(key)).rowcount > 0
 
 
 def record_delivery(state: State, project: str, consumer: str, result: Mapping[str, Any]) -> None:
