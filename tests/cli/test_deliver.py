@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from esker.errors import TargetUnavailable
 from esker.ledger.offsets import stored_offset
 from esker.ledger.reindexes import find_plan
 from tests.cli.terminal import Terminal
@@ -85,6 +86,24 @@ def test_a_consumer_that_is_not_declared_any_more_is_let_go(
     document["pipelines"] = {"others": {**document["pipelines"]["works"], "table": "shop.others"}}
     told.works.folder.save()
     assert "search_2: forgotten" in forget("search_2", "--table", "shop.works", json=False).stdout
+    assert refs(told, CHANGES) == {"main"}
+
+
+def test_a_consumer_that_was_never_told_anything_is_let_go(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_running: None
+) -> None:
+    """The log keeps all changes for its first delivery, which failed, and need not any more."""
+    told = Told(tmp_path, monkeypatch, {"lane": "small"})
+    told.load({"id": 1, "title": "a"})
+    told.shelf.path.with_name("down").touch()
+    with pytest.raises(TargetUnavailable):
+        told.deliver()
+    assert refs(told, CHANGES) == {"main", "esker-start-shop-search"}
+    del told.works.folder.document["consumers"]["search"]
+    told.works.folder.save()
+    answer = terminal.ask("deliver", "--forget", "search", "--project", tmp_path, "--json")
+    expected = {"consumer": "search", "had_offset": False, "tables": ["shop.works__changes"]}
+    assert answer.document == expected
     assert refs(told, CHANGES) == {"main"}
 
 

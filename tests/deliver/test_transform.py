@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
 
-from esker.deliver.transform import Failed, as_rows, rows_as_they_are
+from esker.deliver.transform import Failed, Transform, as_rows, rows_as_they_are
+from esker.project import secrets
 
 MOMENTS = [datetime(1, 1, 1, tzinfo=UTC), None, datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)]
 
@@ -37,3 +39,21 @@ def test_a_row_that_python_cannot_hold_fails_alone(kind: pa.DataType) -> None:
     assert second.given is not None
     assert second.given["id"] == "2"
     assert str(second.given["at"])[:2] in ("12", "14")
+
+
+@pytest.mark.parametrize("per", ["row", "batch"])
+def test_what_a_transform_says_of_a_row_holds_no_secret(
+    per: Literal["row", "batch"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Letters stand in the lake, for all who may read it. Nor does it hold half a secret, where it is cut."""
+    monkeypatch.setattr(secrets, "_known_secrets", set())
+    secrets.remember_secret("hunter22")
+
+    def refuse(given: Any) -> Any:
+        raise ValueError("postgresql://esker:hunter22@db " + "x" * 1_953 + "hunter22")
+
+    [failed] = Transform(refuse, per, ("id",)).bodies(pa.table({"id": [1]}))
+    assert isinstance(failed, Failed)
+    assert failed.error.startswith("ValueError: postgresql://esker:********@db x")
+    assert "hunt" not in failed.error
+    assert len(failed.error) == 2_000

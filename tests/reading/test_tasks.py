@@ -157,6 +157,19 @@ def test_deletes_by_value(make: Make) -> None:
     assert read(works.project.reindex_tasks("shop.works")) == spark_rows(works.project)
 
 
+def test_a_file_of_deletes_by_value_is_read_once(make: Make) -> None:
+    """Also when many data files of a task have it in common."""
+    works = make(lane="small")
+    for number in (1, 2, 3):
+        works.load(titles(number))
+    delete_by_value(works.project.engine, TABLE, {"id": 2})
+    [task] = works.project.reindex_tasks("shop.works")
+    assert len(task.files) == 3
+    with opened_files() as opened:
+        assert read([task]) == spark_rows(works.project)
+    assert len(data_files(opened)) == len(set(data_files(opened))) == 4
+
+
 def test_columns_that_stand_in_the_partition_only(make_folder: Callable[..., Folder]) -> None:
     """Files that were adopted may lack the columns that their folders are named after."""
     folder = make_folder()

@@ -260,12 +260,14 @@ class Sending:
     def _bury(
         self, tally: _Tally, message: Message, stage: str, error: str, failed: dict[str, DeadLetter]
     ) -> None:
+        # As it is written: it is compared with what was written before.
+        error = _in_utf8(error)
         before = self.known.get(message.id)
         is_known = before is not None and (before.stage, before.error) == (stage, error)
         tally.counts["known" if is_known else "dead"] += 1
         letter = DeadLetter(
             id=message.id,
-            key=json.dumps(message.key, ensure_ascii=False),
+            key=_as_text(message.key),
             stage=stage,
             error=error,
             attempts=1 + (before.attempts if before is not None else 0),
@@ -288,7 +290,7 @@ class Sending:
             "version": message.version,
             "stage": letter.stage,
             "error": letter.error,
-            "payload": None if message.body is None else json.dumps(message.body, ensure_ascii=False),
+            "payload": None if message.body is None else _as_text(message.body),
             "attempts": letter.attempts,
             "first_seen_at": letter.first_seen_at,
             "seen_at": self.moment,
@@ -303,6 +305,16 @@ class Sending:
 def _is_plain(kind: pa.DataType) -> bool:
     """Tell whether values of a type are the same in JSON."""
     return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def _as_text(value: Mapping[str, Any]) -> str:
+    """Return values as JSON that people can read."""
+    return _in_utf8(json.dumps(value, ensure_ascii=False))
+
+
+def _in_utf8(text: str) -> str:
+    r"""Return a text that can be written: half a surrogate pair becomes `\ud83d`, as in JSON."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _stopped(error: EskerError) -> pa.RecordBatch:

@@ -18,6 +18,7 @@ from pyspark import cloudpickle
 from esker.deliver.json_values import as_json_object, id_of
 from esker.errors import TransformNotFound
 from esker.functions import TransformFunction
+from esker.project.secrets import redact
 from esker.sources.function import find_object
 
 _Made = TypeVar("_Made")
@@ -181,7 +182,8 @@ def _checked(made: Any) -> Mapping[str, Any] | None:
 def _told(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"[:_TOLD]
+    # Before it is cut: half a secret would not be known as one.
+    return redact(f"{type(error).__name__}: {error}{place}")[:_TOLD]
 
 
 @contextmanager

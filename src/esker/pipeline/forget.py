@@ -10,7 +10,7 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.table import TableId, find_table, named_table
 from esker.engine.session import Engine
 from esker.errors import ConsumerBusy, ConsumerDeclared
-from esker.ledger.consumer_tags import consumer_tag, move_tag
+from esker.ledger.consumer_tags import consumer_tag, move_tag, start_tag
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.offsets import forget_offset
 from esker.ledger.reindexes import forget_reindex, reindex_tag
@@ -55,7 +55,7 @@ def forget_consumer(
             engine = start()
             had_offset = forget_offset(state, project.state_key, name)
             forget_reindex(state, project.state_key, name)
-            tags = (consumer_tag(project.state_key, name), reindex_tag(project.state_key, name))
+            tags = [tag(project.state_key, name) for tag in (consumer_tag, start_tag, reindex_tag)]
             # One table after the other, each once: pipelines may share one.
             known = dict.fromkeys(_known(project, tables))
             found = dict.fromkeys(place for table in known for place in _tagged(engine, table, tags))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,7 +59,12 @@ class OpenTable:
 
     def snapshot(self, number: int) -> Snapshot | None:
         """Return one of its snapshots; None when it is expired, or another table's."""
-        return self.metadata.snapshot_by_id(number)
+        return self._snapshots.get(number)
+
+    @cached_property
+    def _snapshots(self) -> dict[int, Snapshot]:
+        """Its snapshots by id. PyIceberg looks through all of them for each one."""
+        return {each.snapshot_id: each for each in self.metadata.snapshots}
 
     def lineage(self) -> list[Snapshot]:
         """Return the newest snapshot and those before it, oldest first, as far as they are not expired."""

@@ -5,10 +5,10 @@ One file after the other, some thousand rows at a time: memory does not grow wit
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from pyiceberg.io.pyarrow import _to_requested_schema, pyarrow_to_schema, schema
 from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import ListType, MapType, PrimitiveType
+from pyiceberg.types import ListType, MapType, NestedField, PrimitiveType
 from pyroaring import BitMap64
 
 from esker.engine.iceberg.deleted import positions_of
@@ -35,6 +35,8 @@ _ROWS = 16_384
 _EQUALITY = 2
 _Values = tuple[list[str], set[tuple[Any, ...]]]
 """Columns, and the values in them by which rows are deleted."""
+_FILES_OF_VALUES = 256
+"""Files of such values that a reader remembers: many data files have them in common."""
 _Batches = Generator[tuple[int, pa.RecordBatch], None, None]
 """Rows, and the position of the first of them in the file."""
 
@@ -140,22 +142,29 @@ class RowReader:
         """Return the columns that must be read, and by which of them which values are deleted."""
         if not deletes:
             return self.schema, []
-        known = {each.field_id: each for schema in self.metadata.schemas for each in schema.fields}
         ids = {number for delete in deletes for number in delete.equality}
-        # Columns that were dropped since, under names that no column has.
-        further = [
-            known[number].model_copy(update={"name": f"_esker_dropped_{number}", "required": False})
-            for number in sorted(ids - self.schema.field_ids)
-        ]
-        whole = Schema(*self.schema.fields, *further)
-        lists = []
-        for delete in deletes:
-            narrow = Schema(*(whole.find_field(number) for number in delete.equality))
-            values: set[tuple[Any, ...]] = set()
-            for _, batch in self._batches(delete.path, delete.format, narrow, {}):
-                values.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-            lists.append(([each.name for each in narrow.fields], values))
-        return whole, lists
+        further = map(self._column, sorted(ids - self.schema.field_ids))
+        lists = [self._values_in(delete.path, delete.format, delete.equality) for delete in deletes]
+        return Schema(*self.schema.fields, *further), lists
+
+    @cached_property
+    def _values_in(self) -> Callable[[str, str, tuple[int, ...]], _Values]:
+        return lru_cache(_FILES_OF_VALUES)(self._read_values)
+
+    def _read_values(self, path: str, format: str, columns: tuple[int, ...]) -> _Values:
+        """Return what a file deletes by the values of columns, which are given by their field ids."""
+        narrow = Schema(*map(self._column, columns))
+        values: set[tuple[Any, ...]] = set()
+        for _, batch in self._batches(path, format, narrow, {}):
+            values.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        return [each.name for each in narrow.fields], values
+
+    def _column(self, number: int) -> NestedField:
+        """Return a column by its field id; one that was dropped since, under a name that no column has."""
+        if number in self.schema.field_ids:
+            return self.schema.find_field(number)
+        known = {each.field_id: each for schema in self.metadata.schemas for each in schema.fields}
+        return known[number].model_copy(update={"name": f"_esker_dropped_{number}", "required": False})
 
     def _batches(
         self,
