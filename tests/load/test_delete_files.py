@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from esker.engine.iceberg import positions
-from tests.load.works import WORKS, Make, Works, both_lanes
+from tests.load.works import WORKS, Make, Works, large_in_soak
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ def upsert(works: Works, rounds: int, seed: int = 1) -> list[int]:
     return counts
 
 
-@both_lanes
+@large_in_soak
 def test_many_small_ones_become_one(make: Make, lane: str) -> None:
     works = make(lane=lane)
     works.load([{"id": number, "title": "a"} for number in range(60)])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP, ROW
-from tests.load.works import QUARANTINE, Make, Works, both_lanes
+from tests.load.works import QUARANTINE, Make, Works, large_in_soak
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +36,7 @@ def replayed(works: Works) -> list[tuple[Any, Any]]:
     return sorted(rows.elements())
 
 
-@both_lanes
+@large_in_soak
 def test_rows_of_a_key_are_swapped(make: Make, lane: str) -> None:
     """Several rows of a key here and there: what is the same stays, the rest goes or comes and is logged."""
     works = make(lane=lane)
@@ -67,7 +67,7 @@ def test_rows_of_a_key_are_swapped(make: Make, lane: str) -> None:
     assert replayed(works) == stored(works)
 
 
-@both_lanes
+@large_in_soak
 def test_rows_that_are_there_already_are_not_written(make: Make, lane: str) -> None:
     """The same rows in another order commit nothing, however often they come; one more of them does."""
     works = make(lane=lane)
@@ -80,7 +80,7 @@ def test_rows_that_are_there_already_are_not_written(make: Make, lane: str) -> N
     assert stored(works) == [(1, "a"), (1, "b"), (1, "b"), (1, "b"), (2, "a")] == replayed(works)
 
 
-@both_lanes
+@large_in_soak
 def test_composite_key_condition_and_ignored_columns(make: Make, lane: str) -> None:
     """Keys of several columns; deletes by condition; a column whose change alone is none."""
     works = make(lane=lane, key=["id", "op"], delete_when="v = -1", ignore_columns=["seen"])

@@ -8,7 +8,7 @@ import pytest
 
 from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP
 from esker.ledger.foreign import FOREIGN
-from tests.load.works import WORKS, Make, Row, Works, both_lanes
+from tests.load.works import WORKS, Make, Row, Works, large_in_soak
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +26,7 @@ def hashes(works: Works) -> dict[int, int]:
     return {row.id: row._esker_hash for row in works.sql(f"SELECT id, _esker_hash FROM {WORKS}")}
 
 
-@both_lanes
+@large_in_soak
 @pytest.mark.parametrize("how", ["copy-on-write", "merge-on-read"])
 def test_update_by_another_engine(make: Make, lane: str, how: str) -> None:
     """No difference is missed, and none is made up, however many batches later a row is touched."""
@@ -55,7 +55,7 @@ def test_update_by_another_engine(make: Make, lane: str, how: str) -> None:
     assert update[HASH_BEFORE] not in (None, true[3])
 
 
-@both_lanes
+@large_in_soak
 def test_wrong_hash_does_not_outlive_a_delete(make: Make, lane: str) -> None:
     """A soft delete writes the row anew: with the hash of its content, not with the one that it found."""
     works = make(lane=lane)
@@ -67,7 +67,7 @@ def test_wrong_hash_does_not_outlive_a_delete(make: Make, lane: str) -> None:
     assert hashes(works)[1] != true[1]
 
 
-@both_lanes
+@large_in_soak
 def test_compaction_keeps_trust_and_doubt(make: Make, lane: str) -> None:
     """Compaction of Esker's own rows costs nothing; that of foreign ones keeps them in doubt."""
     works = make(lane=lane)

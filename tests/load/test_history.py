@@ -13,7 +13,7 @@ import pytest
 from esker.errors import NoMoment, ReservedName
 from esker.ledger.change_log import CHANGESET, OP, ORDER
 from tests.folder import Folder
-from tests.load.works import QUARANTINE, Make, Works, both_lanes
+from tests.load.works import QUARANTINE, Make, Works, large_in_soak
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +56,7 @@ def replayed(works: Works) -> dict[int, list[Version]]:
     return {key: sorted(versions.values()) for key, versions in found.items()}
 
 
-@both_lanes
+@large_in_soak
 def test_versions_late_rows_and_deletes(make: Make, lane: str) -> None:
     """What a source tells of a row, in order, late, twice or deleted, becomes one line of versions."""
     works = make(lane=lane, order_by="at")
@@ -165,7 +165,7 @@ def test_random_histories(make: Make, lane: str, seed: int) -> None:
     assert replayed(works) == history(works)
 
 
-@both_lanes
+@large_in_soak
 def test_moments_of_files(tmp_path: Path, spark_running: None, lane: str) -> None:
     """Without `order_by` versions begin when the newest file of their batch was written."""
     pipeline = Folder.files_pipeline(

@@ -19,7 +19,7 @@ from esker.engine.iceberg import lookup
 from esker.engine.iceberg.table import TableId, java_table
 from esker.errors import UnsuitableKey
 from esker.events import Step
-from tests.load.works import CHANGES, QUARANTINE, WORKS, Make, Row, Works, at, both_lanes
+from tests.load.works import CHANGES, QUARANTINE, WORKS, Make, Row, Works, at, both_lanes, large_in_soak
 
 pytestmark = pytest.mark.spark
 
@@ -410,7 +410,7 @@ def test_identity_partitions_with_nulls(make: Make, lane: str) -> None:
     }
 
 
-@both_lanes
+@large_in_soak
 def test_table_that_another_engine_partitioned_anew(make: Make, lane: str) -> None:
     """Scenario 46: deletes go by the partitioning of the files they concern; one row per key remains."""
     works = make(lane=lane, **PARTITIONED)
@@ -465,7 +465,7 @@ def with_duckdb(works: Works) -> list[Row]:
     return found
 
 
-@both_lanes
+@large_in_soak
 @pytest.mark.parametrize("deletes", ["soft", "hard"])
 def test_readers_agree(make: Make, lane: str, deletes: str) -> None:
     """Spark, PyIceberg and DuckDB see one table after updates and deletes of updated rows."""
@@ -485,7 +485,7 @@ def test_readers_agree(make: Make, lane: str, deletes: str) -> None:
 # --- format versions -----------------------------------------------------------------------------
 
 
-@both_lanes
+@large_in_soak
 def test_table_upgraded_to_version_3(make: Make, lane: str) -> None:
     """Scenario 47: a file with position deletes gets a vector that holds them all; nothing comes back."""
     works = make(lane=lane, order_by="at", deletes="hard")
@@ -519,7 +519,7 @@ def test_table_upgraded_to_version_3(make: Make, lane: str) -> None:
     assert vectors
 
 
-@both_lanes
+@large_in_soak
 def test_deletion_vectors_of_another_engine(make: Make, lane: str) -> None:
     """On a v3 table rows that Spark deleted stay deleted when Esker deletes further ones of their file."""
     works = make(lane=lane, format_version=3)
@@ -540,7 +540,7 @@ def test_deletion_vectors_of_another_engine(make: Make, lane: str) -> None:
 # --- what other engines did ----------------------------------------------------------------------
 
 
-@both_lanes
+@large_in_soak
 def test_foreign_rows(make: Make, lane: str) -> None:
     """Copies of a key collapse to one row; rows without a hash are compared by content; others are left."""
     works = make(lane=lane, order_by="at")
@@ -619,7 +619,7 @@ def test_renamed_and_widened_columns(make: Make, lane: str) -> None:
     assert rows[3]["x"] == pytest.approx(0.1)
 
 
-@both_lanes
+@large_in_soak
 def test_files_without_the_column(make: Make, lane: str) -> None:
     """Rows of files that were written before a column came are compared with null in it, not lost."""
     works = make(lane=lane, order_by="at", columns={"id": "bigint", "at": "bigint"})
@@ -670,7 +670,7 @@ def test_column_with_a_default(make: Make, lane: str) -> None:
     assert {number: row["kind"] for number, row in works.rows().items()} == {1: "film", 2: "book", 3: "book"}
 
 
-@both_lanes
+@large_in_soak
 def test_table_made_by_another_engine(make: Make, lane: str) -> None:
     """A table with rows that Esker did not make gets its columns, and its rows are compared by content."""
     works = make(lane=lane)

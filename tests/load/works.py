@@ -23,6 +23,8 @@ QUARANTINE = "lake.shop.works__quarantine"
 
 Row = dict[str, Any]
 both_lanes = pytest.mark.parametrize("lane", LANES)
+large_in_soak = pytest.mark.parametrize("lane", ["small", pytest.param("large", marks=pytest.mark.soak)])
+"""For what the lanes have in common but for their cost: `make test` tries the cheaper one."""
 
 
 class Works:

@@ -15,7 +15,7 @@ from esker.ledger.change_log import CHANGESET
 from esker.ledger.entry import read_entry, read_head
 from esker.pipeline.reading import ReadingProject
 from tests.folder import Folder
-from tests.load.works import CHANGES, WORKS, Make, Works, both_lanes
+from tests.load.works import CHANGES, WORKS, Make, Works, large_in_soak
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +78,7 @@ def test_tables_of_format_version_1(folder: Folder) -> None:
     assert folder.rows("shop.old") == rows
 
 
-@both_lanes
+@large_in_soak
 def test_adopted_table(make: Make, lane: str) -> None:
     """What is added is shown first; then no file is rewritten, and only what differs becomes a change."""
     works = make(lane=lane, order_by="at")
@@ -120,7 +120,7 @@ def test_adopted_table(make: Make, lane: str) -> None:
     assert len(works.read()) == 8
 
 
-@both_lanes
+@large_in_soak
 def test_adopted_files(make: Make, lane: str) -> None:
     """Parquet files become a table as they lie; columns are known by name, also after one is renamed."""
     works = make(lane=lane)
@@ -170,7 +170,7 @@ def test_files_that_cannot_be_adopted(make: Make) -> None:
     assert works.sql("SHOW TABLES IN lake.shop") == []
 
 
-@both_lanes
+@large_in_soak
 def test_table_that_was_rolled_back(make: Make, lane: str) -> None:
     """After a rollback by somebody else, adopting goes on: the position stays, the log gets a gap."""
     works = make(lane=lane)

@@ -27,7 +27,7 @@ from esker.pipeline.changes import read_changes
 from esker.reading.changes import AppendedRows, ChangeRange
 from tests.folder import Folder
 from tests.ledger.test_change_log import BATCHES
-from tests.load.works import CHANGES, WORKS, Make, Row, Works, at, both_lanes
+from tests.load.works import CHANGES, WORKS, Make, Row, Works, at, large_in_soak
 from tests.reading.watching import data_files, manifests_among, opened_files
 
 pytestmark = pytest.mark.spark
@@ -67,7 +67,7 @@ def logged(works: Works, since: int = 0, until: int = 99) -> list[Row]:
     return [row for row in works.log() if since < row[CHANGESET] <= until]
 
 
-@both_lanes
+@large_in_soak
 def test_changes_are_those_of_the_log(make: Make, lane: str) -> None:
     """Every column of every change is as Spark reads it, and each changeset by itself, too."""
     works = make(lane=lane, order_by="at")
@@ -169,7 +169,7 @@ def test_points_mean_what_they_mean_to_spark(works: Works) -> None:
             works.project.changes("shop.works", since=point)
 
 
-@both_lanes
+@large_in_soak
 def test_changes_that_a_killed_run_owes(make: Make, lane: str) -> None:
     """They are decided: they are read from where they were staged, behind what is in the log."""
     works = make(lane=lane)

@@ -16,7 +16,7 @@ from esker.ledger.change_log import CHANGESET, HASH_AFTER, OP
 from esker.ledger.entry import read_entry
 from esker.ledger.leases import held
 from tests.folder import Folder
-from tests.load.works import WORKS, Make, Works, at, both_lanes
+from tests.load.works import WORKS, Make, Works, at, large_in_soak
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ def counts(works: Works, text: str) -> dict[str, int]:
     return found
 
 
-@both_lanes
+@large_in_soak
 def test_update_delete_and_insert(make: Make, lane: str) -> None:
     """Each is one changeset with rows in the log, true hashes, and a position that stays."""
     works = make(lane=lane, order_by="at", ignore_columns=["seen"])
@@ -87,7 +87,7 @@ def test_update_delete_and_insert(make: Make, lane: str) -> None:
     assert works.snapshots()[-1] == head
 
 
-@both_lanes
+@large_in_soak
 def test_merge(make: Make, lane: str) -> None:
     """All clauses of MERGE, as Spark itself would do them on a table of its own."""
     columns = {"id": "bigint", "title": "string", "more": "struct<n: int, m: int>"}
