@@ -297,6 +297,20 @@ def test_windows(make_folder: MakeFolder, api: Api) -> None:
     assert line.status == "covered"
 
 
+def test_records_that_become_visible_late(make_folder: MakeFolder, api: Api) -> None:
+    """With a time of three minutes before, in a window that was read: they are found by the overlap."""
+    api.records = [{"id": 0, "changed": day(3)}]
+    api.clock = lambda: datetime.now(UTC) - timedelta(days=2)
+    folder = by_windows(make_folder, api, window={"overlap": "10m"})
+    assert folder.run().rows.inserted == 1
+    late = TODAY - timedelta(days=2, minutes=3)
+    api.records.append({"id": 1, "changed": f"{late:%Y-%m-%dT%H:%M:%SZ}"})
+    api.clock = lambda: datetime.now(UTC)
+    counts = folder.run().rows
+    assert (counts.read, counts.inserted) == (1, 1)
+    assert folder.run().rows.read == 0
+
+
 def test_a_window_in_which_the_api_is_down(make_folder: MakeFolder, api: Api) -> None:
     """The others are loaded, the run says what is missing, and the next one fetches it."""
     api.records = [{"id": number, "changed": day(5 - number % 5), "v": 1} for number in range(20)]
