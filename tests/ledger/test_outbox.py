@@ -174,7 +174,7 @@ def lose(works: Works) -> None:
     [
         ("small", "soft"),
         ("small", "hard"),
-        ("large", "soft"),
+        pytest.param("large", "soft", marks=pytest.mark.soak),
         pytest.param("large", "hard", marks=pytest.mark.soak),
     ],
 )

@@ -142,7 +142,11 @@ class Model:
 
 
 @pytest.mark.parametrize(
-    ("lane", "seed"), [("small", 738585525), pytest.param("small", 1, marks=pytest.mark.soak), ("large", 3)]
+    ("lane", "seed"),
+    [
+        ("small", 738585525),
+        *(pytest.param(*each, marks=pytest.mark.soak) for each in (("small", 1), ("large", 3))),
+    ],
 )
 def test_random_histories(make: Make, lane: str, seed: int) -> None:
     """Rows and deletes in any order: table and change log agree with a plain model after every batch."""

@@ -43,7 +43,7 @@ def titles(works: Works) -> dict[Any, Any]:
 # --- keys ----------------------------------------------------------------------------------------
 
 
-@both_lanes
+@large_in_soak
 def test_composite_keys_are_not_glued_together(make: Make, lane: str) -> None:
     """Keys whose parts would give one text when joined are different keys."""
     works = make(lane=lane, key=["a", "n", "b"])
@@ -111,7 +111,7 @@ def test_key_type(make: Make, kind: str, bounds: str, monkeypatch: pytest.Monkey
     assert titles(works) == dict.fromkeys(expected, "b")
 
 
-@both_lanes
+@large_in_soak
 def test_all_key_types_in_one_key(make: Make, lane: str) -> None:
     """A key of many columns: each of them alone makes another key."""
     kinds = {f"k{place}": kind for place, kind in enumerate(KEYS)}
@@ -134,7 +134,7 @@ def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@both_lanes
+@large_in_soak
 @pytest.mark.parametrize("hour", [0, 1])
 def test_key_in_the_hour_that_comes_twice(make: Make, lane: str, hour: int, in_berlin: None) -> None:
     """Moments are compared as moments, wherever the process runs."""
@@ -147,7 +147,7 @@ def test_key_in_the_hour_that_comes_twice(make: Make, lane: str, hour: int, in_b
     assert tuple(found) == (key.timestamp(), key.timestamp(), "b")
 
 
-@both_lanes
+@large_in_soak
 def test_days_that_python_does_not_know(make: Make, lane: str) -> None:
     """Days and moments after the year 9999 are keys and contents like others, also inside structs."""
     works = make(lane=lane, key=["day"])
@@ -177,7 +177,7 @@ def test_days_that_python_does_not_know(make: Make, lane: str) -> None:
     ]
 
 
-@both_lanes
+@large_in_soak
 def test_names_in_another_case(make: Make, lane: str) -> None:
     """`key: [ID]` means the column `id`: Spark takes both as one."""
     works = make(lane=lane, key=["ID"], order_by="AT", deleted_column="Gone")
@@ -194,7 +194,7 @@ def test_names_in_another_case(make: Make, lane: str) -> None:
     }
 
 
-@both_lanes
+@large_in_soak
 def test_columns_called_like_what_decides(make: Make, lane: str) -> None:
     """A table may have columns with the names that the comparison uses for itself."""
     names = ("winner", "outcome", "s_hash", "s_order", "final", "file", "pos", "hash", "ord", "del", "again")
@@ -268,7 +268,7 @@ def test_nested_columns_and_nulls(make: Make, lane: str) -> None:
     assert works.replayed() == rows
 
 
-@both_lanes
+@large_in_soak
 def test_column_that_the_source_does_not_send(make: Make, lane: str) -> None:
     """A declared column that never comes is null; sending it later is a change of those rows alone."""
     works = make(lane=lane, columns={"note": "string"})
@@ -279,7 +279,7 @@ def test_column_that_the_source_does_not_send(make: Make, lane: str) -> None:
     assert {number: row["note"] for number, row in works.rows().items()} == {1: "x", 2: None}
 
 
-@both_lanes
+@large_in_soak
 def test_column_that_the_source_begins_to_send(make: Make, lane: str) -> None:
     """A new column, with updates, deletes and unchanged rows in the very batch that brings it."""
     works = make(lane=lane)
@@ -298,7 +298,7 @@ def test_column_that_the_source_begins_to_send(make: Make, lane: str) -> None:
     assert works.replayed() == rows
 
 
-@both_lanes
+@large_in_soak
 def test_changes_off(make: Make, lane: str) -> None:
     """Without a change log rows are loaded all the same, and no log is made."""
     works = make(lane=lane, changes="off", deletes="hard")
@@ -398,7 +398,7 @@ def test_update_that_moves_a_row_to_another_partition(make: Make, lane: str, ver
     assert works.replayed() == rows
 
 
-@both_lanes
+@large_in_soak
 def test_identity_partitions_with_nulls(make: Make, lane: str) -> None:
     """A partition value may be null, a text or a date, and may change with an update."""
     works = make(lane=lane, partition_by=["kind", "truncate(2, title)"], columns={"kind": "string"})
@@ -655,7 +655,7 @@ def add_column(works: Works, name: str, *, default: str) -> None:
     change.addColumn(name, iceberg.types.Types.StringType.get(), "", value).commit()
 
 
-@both_lanes
+@large_in_soak
 def test_column_with_a_default(make: Make, lane: str) -> None:
     """A default that another engine gave a new column is the value of old rows, also of deleted ones."""
     works = make(lane=lane, format_version=3)

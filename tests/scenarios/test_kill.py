@@ -98,6 +98,7 @@ def test_every_row_once_after_a_kill(folder: Folder, step: Step, count: int) -> 
     assert folder.run().rows.read == 0
 
 
+@pytest.mark.soak
 def test_first_run_killed_before_anything_was_published(folder: Folder) -> None:
     """Killed after the table was made and before its first commit: the next run begins at the start."""
     folder.write_csv("landing/a.csv", ["id"], [(1,), (2,)])

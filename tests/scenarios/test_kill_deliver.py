@@ -201,9 +201,9 @@ def test_a_delivery_that_is_killed(told: Told, point: str, count: int) -> None:
 
 
 @points(
-    [(Point.LOT, 6)],
+    [],
     [
-        *((Point.LOT, count) for count in range(1, 6)),
+        *((Point.LOT, count) for count in range(1, 7)),
         *((DeliveryStep.SENT, count) for count in (1, 2, 3)),
         *((point, count) for point in (Point.BEFORE_SWAP, Point.AFTER_SWAP) for count in range(1, 6)),
     ],

@@ -105,8 +105,9 @@ def _check_log(folder: Folder) -> None:
     assert live == {key: title for key, _, title, gone in _stored(folder) if not gone}
 
 
+@pytest.mark.soak
 def test_two_pipelines_killed_again_and_again(tmp_path: Path, spark_running: None) -> None:
-    """A short campaign (`make soak` has longer ones in both lanes and format versions)."""
+    """A short campaign; below are longer ones, in both lanes and format versions."""
     torture(tmp_path, seed=7, files=3, lives=2, lane="small")
 
 

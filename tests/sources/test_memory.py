@@ -81,6 +81,7 @@ def test_a_window_with_many_records(
     assert len(folder.rows("shop.sales", "id")) == count
 
 
+@pytest.mark.soak
 def test_a_function_that_yields_a_gigabyte(make_folder: Callable[..., Folder]) -> None:
     source = {"type": "python", "function": "sources/much.py:much"}
     pipeline = {"source": source, "table": "shop.sales", "mode": "append"}
