@@ -56,7 +56,7 @@ def metrics(footer: pq.FileMetaData, columns: pa.Schema, properties: Mapping[str
         known = [chunk.statistics for chunk in chunks]
         if all(each is not None and each.has_null_count for each in known):
             nulls[leaf.id] = sum(each.null_count for each in known)
-        bounds = _bounds(known, nulls.get(leaf.id), values[leaf.id])
+        bounds = _bounds(known, leaf.type, nulls.get(leaf.id), values[leaf.id])
         if mode == "counts" or bounds is None:
             continue
         low, high = _cut(bounds, leaf.type, mode)
@@ -101,7 +101,9 @@ def _mode(path: str, index: int, properties: Mapping[str, str]) -> str:
     return properties.get(f"{_PREFIX}column.{path}", default).strip().lower()
 
 
-def _bounds(known: Iterable[Any], nulls: int | None, values: int) -> tuple[Any, Any] | None:
+def _bounds(
+    known: Iterable[Any], kind: pa.DataType, nulls: int | None, values: int
+) -> tuple[Any, Any] | None:
     """Return the least and the greatest value; None unless they hold for every value of the file."""
     if nulls == values:
         return None
@@ -109,10 +111,19 @@ def _bounds(known: Iterable[Any], nulls: int | None, values: int) -> tuple[Any, 
     parts = [each for each in known if not (each.has_null_count and each.num_values == 0)]
     if not parts or not all(each.has_min_max for each in parts):
         return None
-    low, high = min(each.min_raw for each in parts), max(each.max_raw for each in parts)
+    low = min(_comparable(each.min_raw, kind) for each in parts)
+    high = max(_comparable(each.max_raw, kind) for each in parts)
     if isinstance(low, float) and (math.isnan(low) or math.isnan(high)):
         return None
     return low, high
+
+
+def _comparable(value: Any, kind: pa.DataType) -> Any:
+    """Return a value that compares as the column's values do."""
+    if pa.types.is_decimal(kind) and isinstance(value, bytes):
+        # The footer has the two's complement, in which negative numbers follow the positive ones.
+        return int.from_bytes(value, "big", signed=True)
+    return value
 
 
 def _cut(bounds: tuple[Any, Any], kind: pa.DataType, mode: str) -> tuple[Any, Any]:
@@ -153,7 +164,7 @@ def _serialized(value: Any, kind: pa.DataType) -> bytes:
     """Return a value as Iceberg's single-value serialization has it."""
     if pa.types.is_decimal(kind):
         # The unscaled number, big-endian, without bytes that say nothing.
-        number = int.from_bytes(value, "big", signed=True)
+        number = int(value)
         return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
     match value:
         case bytes():
