@@ -52,7 +52,9 @@ bench: setup ## benchmarks: ratios measured side by side in one run; fails where
 
 soak: setup spark35 spark40 ## long campaigns, and earlier versions of Spark
 	@tests/servers/install.sh soak
-	@$(BIN)/python -m pytest -m soak tests
+	@mkdir -p .cache
+	@status=0; CATALOG_RESULTS=$(CURDIR)/.cache/catalogs.json $(BIN)/python -m pytest -m soak tests || status=$$?; \
+	  $(BIN)/python -m tests.conformance.results .cache/catalogs.json; exit $$status
 
 # What the foundation and the loader promise: engine, ledger, contracts, load, pipelines, files, kills, readers.
 # Without the example of two catalogues, whose SQL reads XML.

@@ -377,6 +377,12 @@ def catalogs_page(found: Mapping[str, Any]) -> str:
     """Return what each catalog was seen to do, and each reader to read, from the results of the suite."""
     kinds, capabilities, programs = found["kinds"], found["capabilities"], found["programs"]
     reasons: list[str] = []
+    dates = sorted(
+        cell["date"]
+        for part in ("results", "readers", "encodings")
+        for cells in found[part].values()
+        for cell in cells.values()
+    )
     lines = [
         "# Catalogs, stores and readers",
         "",
@@ -386,6 +392,9 @@ def catalogs_page(found: Mapping[str, Any]) -> str:
         "Every line is a catalog with its store, tried on a real server, or on the emulator that is named, "
         "by one set of tests. A number is a limit: the tests see to it that it is there and ends with a "
         "clear error. [Use the catalog you have](../how-to/the-catalog-you-have.md) tells how to declare it.",
+        "",
+        f"The cells were measured from {dates[0]} to {dates[-1]}; `docs/catalogs.json` has the date and the "
+        "commit of each.",
         "",
         *_table(("catalog, store", *capabilities), _cells(found["results"], kinds, reasons)),
         "",
@@ -426,11 +435,14 @@ def catalogs_page(found: Mapping[str, Any]) -> str:
 
 
 def _cells(
-    results: Mapping[str, Mapping[str, str]], titles: Mapping[str, str] | None, reasons: list[str]
+    results: Mapping[str, Mapping[str, Mapping[str, str]]],
+    titles: Mapping[str, str] | None,
+    reasons: list[str],
 ) -> list[tuple[str, ...]]:
     """Return the lines of a table, with numbers in the place of reasons; new reasons are added to these."""
     rows = []
-    for line, cells in results.items():
+    for line, dated in results.items():
+        cells = {column: cell["found"] for column, cell in dated.items()}
         reasons += [cell for cell in dict.fromkeys(cells.values()) if cell != _YES and cell not in reasons]
         numbers = (_YES if cell == _YES else f"[{reasons.index(cell) + 1}]" for cell in cells.values())
         rows.append((titles[line] if titles is not None else line, *numbers))

@@ -1,13 +1,23 @@
-"""What the suite has found, kept in docs/catalogs.json, from which the page of catalogs is written."""
+"""What the suite has found of catalogs and readers.
+
+Tests write it to the file that CATALOG_RESULTS names, and nowhere without that: they change nothing in the
+source tree. Afterwards `make soak` runs `python -m tests.conformance.results FILE`, which takes it over into
+docs/catalogs.json, with the date and the commit of each cell. The page of catalogs is generated from there.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +30,9 @@ FILE = Path(__file__).parents[2] / "docs/catalogs.json"
 
 Results = dict[str, dict[str, str]]
 """By line and column of a table: "yes", why not, or "failed"."""
+DatedResults = dict[str, dict[str, dict[str, str]]]
+"""The same, each cell with `found`, `date` and `commit`."""
+Cell = TypeVar("Cell")
 
 
 @dataclass
@@ -47,20 +60,52 @@ def told(cells: dict[str, str], columns: Iterable[str]) -> Iterator[None]:
 
 
 def write(found: Found) -> None:
-    """Keep what was found; what is known of others stays."""
-    known: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
-    document = {
+    """Add the results of a test module to the file that CATALOG_RESULTS names, if it names one."""
+    if (place := os.environ.get("CATALOG_RESULTS")) is None:
+        return
+    file = Path(place)
+    known: dict[str, Results] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    for part, lines in asdict(found).items():
+        for line, cells in lines.items():
+            known.setdefault(part, {}).setdefault(line, {}).update(cells)
+    file.write_text(json.dumps(known, ensure_ascii=False), encoding="utf-8")
+
+
+def take_over(new: dict[str, Results], known: dict[str, Any], date: str, commit: str) -> dict[str, Any]:
+    """Return the document of docs/catalogs.json with new cells of this date and commit; others stay."""
+    dated = {
+        part: {
+            line: {column: {"found": cell, "date": date, "commit": commit} for column, cell in cells.items()}
+            for line, cells in lines.items()
+        }
+        for part, lines in new.items()
+    }
+
+    def merged(part: str, lines: Iterable[str], columns: Iterable[str]) -> DatedResults:
+        return _merged(known.get(part, {}), dated.get(part, {}), lines, columns)
+
+    return {
         "capabilities": {name: (try_it.__doc__ or "").strip() for name, try_it in CAPABILITIES.items()},
         "kinds": {name: kind.title for name, kind in KINDS.items()},
         "programs": READERS,
-        "results": _merged(known.get("results", {}), found.results, KINDS, CAPABILITIES),
-        "readers": _merged(known.get("readers", {}), found.readers, KINDS, READERS),
-        "encodings": _merged(known.get("encodings", {}), found.encodings, ENCODINGS, READERS),
+        "results": merged("results", KINDS, CAPABILITIES),
+        "readers": merged("readers", KINDS, READERS),
+        "encodings": merged("encodings", ENCODINGS, READERS),
     }
-    FILE.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _merged(known: Results, found: Results, lines: Iterable[str], columns: Iterable[str]) -> Results:
+def as_text(document: dict[str, Any]) -> str:
+    """Return the document as JSON, with a line for each cell."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return re.sub(r'\{\s+("found": .*)\s+("date": .*)\s+("commit": .*)\s+\}', r"{\1 \2 \3}", text) + "\n"
+
+
+def _merged(
+    known: dict[str, dict[str, Cell]],
+    found: dict[str, dict[str, Cell]],
+    lines: Iterable[str],
+    columns: Iterable[str],
+) -> dict[str, dict[str, Cell]]:
     """Return a table with what was found now in the place of what was known, in the order of the page."""
     both = {line: known.get(line, {}) | found.get(line, {}) for line in lines}
     return {
@@ -68,3 +113,16 @@ def _merged(known: Results, found: Results, lines: Iterable[str], columns: Itera
         for line, cells in both.items()
         if cells
     }
+
+
+if __name__ == "__main__":
+    results = Path(sys.argv[1])
+    if results.is_file():
+        head = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+        )
+        before = json.loads(FILE.read_text(encoding="utf-8"))
+        today = datetime.now(UTC).date().isoformat()
+        after = take_over(json.loads(results.read_text(encoding="utf-8")), before, today, head.stdout.strip())
+        FILE.write_text(as_text(after), encoding="utf-8")
+        results.unlink()

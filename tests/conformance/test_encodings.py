@@ -30,7 +30,7 @@ def _cases() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def found() -> Iterator[Found]:
-    """What the tests of this module find; kept at their end."""
+    """What the tests of this module find; written at their end, if a file for it is named."""
     found = Found()
     yield found
     write(found)
