@@ -52,7 +52,7 @@ bench: setup ## benchmarks: ratios measured side by side in one run; fails where
 
 soak: setup spark35 spark40 ## long campaigns, and earlier versions of Spark
 	@tests/servers/install.sh soak
-	@mkdir -p .cache
+	@mkdir -p .cache && rm -f .cache/catalogs.json
 	@status=0; CATALOG_RESULTS=$(CURDIR)/.cache/catalogs.json $(BIN)/python -m pytest -m soak tests || status=$$?; \
 	  $(BIN)/python -m tests.conformance.results .cache/catalogs.json; exit $$status
 

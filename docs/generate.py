@@ -393,8 +393,8 @@ def catalogs_page(found: Mapping[str, Any]) -> str:
         "by one set of tests. A number is a limit: the tests see to it that it is there and ends with a "
         "clear error. [Use the catalog you have](../how-to/the-catalog-you-have.md) tells how to declare it.",
         "",
-        f"The cells were measured from {dates[0]} to {dates[-1]}; `docs/catalogs.json` has the date and the "
-        "commit of each.",
+        f"The cells are from {dates[0]} to {dates[-1]}; `docs/catalogs.json` has the date and the commit of "
+        "each. Cells from before dates were recorded have those of the commit that last changed them.",
         "",
         *_table(("catalog, store", *capabilities), _cells(found["results"], kinds, reasons)),
         "",
