@@ -133,4 +133,4 @@ def test_facts_are_those_that_were_seen() -> None:
             columns.append(Column("value", parse_type(parts.get(encoding, encoding))))
         for name in (name for name in READERS if name in cells):
             refused = [*contradictions([name], **said), *unreadable_columns([name], columns)]  # type: ignore[arg-type]
-            assert bool(refused) == (cells[name] != "yes"), (name, encoding)
+            assert bool(refused) == (cells[name]["found"] != "yes"), (name, encoding)
