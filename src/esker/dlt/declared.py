@@ -23,8 +23,8 @@ from esker.dlt.types import declared
 from esker.errors import DltRefused
 from esker.project import Pipeline, Project
 from esker.project.declaration import TableName
-from esker.project.pipelines import SIDE_TABLES
 from esker.project.sources import SourceDeclaration
+from esker.project.system_tables import BESIDE_A_TABLE, reserved_ending
 
 _NO_COLUMN = "_dlt_never_sent"
 """The name of a column that marks deletes, where nothing marks them: `deleted` may be anybody's column."""
@@ -116,9 +116,7 @@ def declare(
     """
     name = table["name"]
     full = f"{dataset}.{name}"
-    if project.system_namespace is None and (
-        ending := next((end for end in SIDE_TABLES if name.lower().endswith(end)), None)
-    ):
+    if project.system_namespace is None and (ending := reserved_ending(name, kinds=BESIDE_A_TABLE)):
         raise DltRefused(
             full,
             f"Esker keeps tables of its own beside a table, and their names end with {ending}.",

@@ -15,7 +15,7 @@ from esker.ledger.run_id import new_run_id
 from esker.ledger.side_table import LOG, SideTable
 from esker.ledger.state import State
 from esker.load.adoption import TakeOver, take_over
-from esker.pipeline.tables import RECORD_TABLES, log_of, table_of, tables_beside
+from esker.pipeline.tables import is_record, log_of, table_of, tables_beside
 from esker.recover.bookkeeping import LOG_AHEAD, Bookkeeping
 from esker.recover.finding import Examined
 from esker.recover.fsck import COPY, METADATA, examine, with_bookkeeping
@@ -187,7 +187,7 @@ def _plan(engine: Engine, group: Group, each: Examined) -> Repair | None:
 
 def _waits(group: Group, damaged: Examined) -> bool:
     """Tell whether only the table that a table stands beside can say what it lacks, and cannot be read."""
-    is_filled = damaged is not group.table and not damaged.table.name.endswith(RECORD_TABLES)
+    is_filled = damaged is not group.table and not is_record(damaged.table)
     return is_filled and group.table.is_there and group.table.document is None
 
 

@@ -1,13 +1,34 @@
-"""Which tables a pipeline writes to."""
+"""Which tables a project's pipelines and consumers write to."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from esker.engine.iceberg.table import TableId
 from esker.project import Pipeline, Project
-from esker.project.pipelines import DEAD_LETTERS, SIDE_TABLES
+from esker.project import system_tables as kinds
+from esker.project.system_tables import SystemTableKind
 
-RECORD_TABLES = ("__files", "__positions")
-"""How system tables end whose rows count only when a ledger names them."""
+
+@dataclass(frozen=True)
+class SystemTable:
+    """A table of Esker's own, and the pipeline that it serves."""
+
+    table: TableId
+    kind: SystemTableKind
+    pipeline: str
+
+
+def system_tables(project: Project) -> Iterator[SystemTable]:
+    """Return every table of Esker's own that a project may have, whether it is there or not."""
+    for name, pipeline in project.pipelines.items():
+        table = table_of(project, pipeline)
+        for kind in kinds.BESIDE_A_TABLE:
+            yield SystemTable(_beside(project, table, kind), kind, name)
+    for name, consumer in project.consumers.items():
+        table = table_of(project, project.pipelines[consumer.source])
+        yield SystemTable(dead_letters_of(project, table, name), kinds.DEAD_LETTERS, consumer.source)
 
 
 def table_of(project: Project, pipeline: Pipeline) -> TableId:
@@ -17,41 +38,48 @@ def table_of(project: Project, pipeline: Pipeline) -> TableId:
 
 def files_table_of(project: Project, pipeline: Pipeline) -> TableId:
     """Return the table that records which files were loaded."""
-    return _beside(project, table_of(project, pipeline), "__files")
+    return _beside(project, table_of(project, pipeline), kinds.FILES)
 
 
 def log_of(project: Project, table: TableId) -> TableId:
     """Return the change log of a table."""
-    return _beside(project, table, "__changes")
+    return _beside(project, table, kinds.CHANGES)
 
 
 def quarantine_of(project: Project, table: TableId) -> TableId:
     """Return the quarantine of a table."""
-    return _beside(project, table, "__quarantine")
+    return _beside(project, table, kinds.QUARANTINE)
 
 
 def quality_of(project: Project, table: TableId) -> TableId:
     """Return the quality history of a table."""
-    return _beside(project, table, "__quality")
+    return _beside(project, table, kinds.QUALITY)
 
 
 def deletes_of(project: Project, table: TableId) -> TableId:
     """Return the table that remembers deletes of a table's rows."""
-    return _beside(project, table, "__deletes")
+    return _beside(project, table, kinds.DELETES)
 
 
 def dead_letters_of(project: Project, table: TableId, consumer: str) -> TableId:
     """Return the table of a consumer's dead letters."""
     namespace = project.system_namespace or table.namespace
-    return TableId(table.catalog, f"{namespace}.{consumer}{DEAD_LETTERS}")
+    return TableId(table.catalog, f"{namespace}.{consumer}{kinds.DEAD_LETTERS.ending}")
 
 
 def tables_beside(project: Project, table: TableId) -> list[TableId]:
-    """Return all system tables that may stand beside a table."""
-    return [_beside(project, table, ending) for ending in SIDE_TABLES]
+    """Return all system tables that may lie beside a table."""
+    return [_beside(project, table, kind) for kind in kinds.BESIDE_A_TABLE]
 
 
-def _beside(project: Project, table: TableId, ending: str) -> TableId:
+def is_record(table: TableId) -> bool:
+    """Tell whether a system table's rows count only when a ledger names them."""
+    return any(kind.is_record and table.name.endswith(kind.ending) for kind in kinds.BESIDE_A_TABLE)
+
+
+def _beside(project: Project, table: TableId, kind: SystemTableKind) -> TableId:
     if project.system_namespace:
-        return TableId(table.catalog, f"{project.system_namespace}.{table.name.replace('.', '__')}{ending}")
-    return TableId(table.catalog, f"{table.name}{ending}")
+        return TableId(
+            table.catalog, f"{project.system_namespace}.{table.name.replace('.', '__')}{kind.ending}"
+        )
+    return TableId(table.catalog, f"{table.name}{kind.ending}")

@@ -35,13 +35,9 @@ from esker.project.readers import (
 from esker.project.reserved import why_reserved
 from esker.project.source_kinds import Source
 from esker.project.sources import FilesSource
+from esker.project.system_tables import reserved_ending
 from esker.project.transform import AnyTransform
 from esker.project.types import Column
-
-SIDE_TABLES = ("__files", "__changes", "__quarantine", "__deletes", "__quality", "__positions")
-"""How the names of Esker's own tables end: `shop.orders__files` stands beside `shop.orders`."""
-DEAD_LETTERS = "__dead"
-"""How the names of tables of dead letters end, which begin with a consumer's."""
 
 
 class ChangeLog(Declaration):
@@ -235,12 +231,8 @@ class Pipeline(Declaration):
     @field_validator("table")
     @classmethod
     def _no_side_table(cls, table: str) -> str:
-        for ending in (*SIDE_TABLES, DEAD_LETTERS):
-            # Catalogs differ in whether case counts.
-            if table.lower().endswith(ending):
-                raise ValueError(
-                    f"names that end with {ending} are reserved; Esker keeps its own tables there"
-                )
+        if ending := reserved_ending(table):
+            raise ValueError(f"names that end with {ending} are reserved; Esker keeps its own tables there")
         return table
 
     @field_validator("columns")

@@ -18,6 +18,7 @@ from esker.functions import reached
 from esker.ledger.entry import Position
 from esker.ledger.large_positions import NAMED, LargePositions
 from esker.project.sources import DltSource
+from esker.project.system_tables import FILES, POSITIONS
 from esker.sources.function import Told, find_object
 from esker.sources.source import Opening, Slice
 from esker.sources.yielding import YieldingReader, is_arrow
@@ -138,7 +139,7 @@ class DltReader(YieldingReader):
     @property
     def _positions(self) -> LargePositions:
         files = self._opening.files_table
-        table = TableId(files.catalog, files.name.removesuffix("__files") + "__positions")
+        table = TableId(files.catalog, files.name.removesuffix(FILES.ending) + POSITIONS.ending)
         return LargePositions(self._opening.engine, table, self._opening.name)
 
 

@@ -196,6 +196,13 @@ def test_reading(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
         ("CALL lake.system.rewrite_data_files('shop.works__changes')", "project file"),
         ("INSERT INTO shop.works__changes SELECT * FROM shop.works__changes", "the table itself"),
         ("DELETE FROM shop.works__files", "the table itself"),
+        ("DELETE FROM shop.works__deletes", "the table itself"),
+        ("DROP TABLE shop.works__quarantine", "esker quarantine"),
+        ("TRUNCATE TABLE shop.works__quality", "esker quality"),
+        ("DROP TABLE IF EXISTS shop.WORKS__positions PURGE", "esker backfill"),
+        ("DROP TABLE shop.search__dead", "--retry-dead"),
+        ("DELETE FROM lake.shop.search__dead", "--retry-dead"),
+        ("CALL lake.system.rollback_to_snapshot('shop.search__dead', 1)", "MERGE INTO"),
         ("WITH x AS (SELECT 1 AS id) INSERT INTO shop.works (id) SELECT id FROM x", "INSERT INTO … WITH"),
         ("UPDATE shop.works SET _esker_hash = 1", "no column"),
         ("INSERT INTO shop.works VALUES (1, 'a', false, 1, 2)", "values"),
@@ -221,7 +228,8 @@ def test_refused(refusing: Works, text: str, named: str) -> None:
 
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> Works:
-    works = Works(tmp_path_factory.mktemp("refusing"), lane="small")
+    consumers = {"search": {"from": "works", "to": {"type": "files", "path": "sent"}}}
+    works = Works(tmp_path_factory.mktemp("refusing"), {"consumers": consumers}, lane="small")
     works.load([{"id": 1, "title": "a"}])
     return works
 

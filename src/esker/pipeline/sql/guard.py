@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from esker.engine.iceberg.table import TableId
 from esker.engine.statement import ROW_WRITES, Name, Parsed
 from esker.errors import SqlRefused
-from esker.pipeline.tables import deletes_of, files_table_of, log_of, quarantine_of, table_of
+from esker.pipeline.tables import system_tables, table_of
 from esker.project import Project
+from esker.project.system_tables import SystemTableKind
 
 _HARMLESS = (
     *("AddColumns", "AlterColumns", "AlterColumn", "CommentOnTable", "RefreshTable"),
@@ -53,21 +54,22 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class Managed:
-    """A table that a pipeline writes to, or one beside it that Esker keeps."""
+    """A table that a pipeline writes to, or one of Esker's own."""
 
     pipeline: str
     table: TableId
-    is_side: bool = False
+    kind: SystemTableKind | None = None
+    """What it is of Esker's own tables; None for a pipeline's."""
 
 
 def managed_tables(project: Project) -> Mapping[tuple[str, str], Managed]:
-    """Return the tables of all pipelines, and those beside them, by catalog and lowercase name."""
+    """Return the tables of all pipelines, and Esker's own, by catalog and lowercase name."""
     found: dict[tuple[str, str], Managed] = {}
+    for own in system_tables(project):
+        place = own.table.catalog, own.table.name.lower()
+        found.setdefault(place, Managed(own.pipeline, own.table, own.kind))
     for name, pipeline in project.pipelines.items():
         table = table_of(project, pipeline)
-        sides = [of(project, table) for of in (log_of, quarantine_of, deletes_of)]
-        for side in (*sides, files_table_of(project, pipeline)):
-            found.setdefault((side.catalog, side.name.lower()), Managed(name, side, is_side=True))
         found[table.catalog, table.name.lower()] = Managed(name, table)
     return found
 
@@ -105,11 +107,11 @@ class Guard:
         if not hit or _only_looks(statement):
             return None
         table = hit[0]
-        if table.is_side:
+        if table.kind is not None:
             raise SqlRefused(
                 f'a change of table "{table.table}"',
-                f'Esker itself keeps it, beside the table of pipeline "{table.pipeline}".',
-                "Write to the table itself: what changes there is written down here.",
+                f'Esker writes it for pipeline "{table.pipeline}", and counts on its rows.',
+                table.kind.remedy,
             )
         if statement.inner_writes:
             raise SqlRefused(
@@ -155,7 +157,7 @@ class Guard:
             table = managed.get(name)
             if table is None:
                 continue
-            if procedure not in _PROCEDURES or (table.is_side and procedure not in _FOR_SIDES):
+            if procedure not in _PROCEDURES or (table.kind is not None and procedure not in _FOR_SIDES):
                 raise self._refused(f"procedure {procedure}", table, procedure)
 
     def _named(self, parts: Name) -> tuple[str, str]:
