@@ -22,7 +22,7 @@ from tests.folder import Folder
 
 ROWS = 1_000_000
 ROUNDS = 3
-WANTED = 0.8
+WANTED = 0.9
 
 
 def main() -> None:

@@ -34,8 +34,7 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = Wanted()
     if program() is None:
-        print("upserts on S3: not measured, SeaweedFS is missing (make servers)")
-        return
+        sys.exit("upserts on S3: not measured, SeaweedFS is missing (make servers)")
     with tempfile.TemporaryDirectory(prefix="esker-bench-") as scratch, running_seaweedfs() as seaweedfs:
         os.environ.update(seaweedfs.environment)
         bench = Bench(Path(scratch), seaweedfs, arguments.rows)

@@ -19,6 +19,8 @@ from benchmarks.wanted import Wanted
 from tests.folder import Folder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+DAYS = 100
+"""Over how many days the rows that Spark fills a table with were modified; batches are newer."""
 PART = 100_000
 """Rows by which tables are filled."""
 
@@ -37,7 +39,7 @@ class Batches:
     def first(self) -> Iterable[pa.Table]:
         """Return the rows that the table begins with, in parts."""
         for start in range(0, self.rows, PART):
-            yield batch(range(start, min(self.rows, start + PART)), version=0, second=0)
+            yield batch(range(start, min(self.rows, start + PART)), version=0, modified=START)
 
     def next(self, size: int) -> pa.Table:
         """Return a batch that is newer than all before it."""
@@ -45,7 +47,8 @@ class Batches:
         new = range(self._next_key, self._next_key + size - len(known))
         self._next_key += len(new)
         self._version += 1
-        return batch([*known, *new], version=self._version, second=self._version)
+        modified = START + timedelta(days=DAYS, seconds=self._version)
+        return batch([*known, *new], version=self._version, modified=modified)
 
 
 def compare(
@@ -93,7 +96,7 @@ def compare(
     print(f"  {size:>9,} rows: {'; '.join(told)}   [{seconds}]", flush=True)
 
 
-def batch(keys: Iterable[int], *, version: int, second: int) -> pa.Table:
+def batch(keys: Iterable[int], *, version: int, modified: datetime) -> pa.Table:
     """Return rows of about a kilobyte."""
     keys = list(keys)
     pad = {key: hashlib.sha512(b"%d %d" % (key, version)).hexdigest() * 8 for key in keys}
@@ -101,9 +104,7 @@ def batch(keys: Iterable[int], *, version: int, second: int) -> pa.Table:
         {
             "id": [f"work/{hashlib.md5(b'%d' % key).hexdigest()[:16]}" for key in keys],
             "content": [f'{{"key": {key}, "version": {version}, "text": "{pad[key]}"}}' for key in keys],
-            "last_modified": pa.array(
-                [START + timedelta(seconds=second)] * len(keys), pa.timestamp("us", tz="UTC")
-            ),
+            "last_modified": pa.array([modified] * len(keys), pa.timestamp("us", tz="UTC")),
             "deleted": pa.array([False] * len(keys)),
         }
     )
@@ -125,13 +126,18 @@ def works_pipeline(name: str, **keys: Any) -> dict[str, Any]:
 def write_works(spark: SparkSession, folder: Path, first: int, rows: int, version: int = 0) -> None:
     """Write rows like those of `batch`, any number of them, as Parquet files into a new folder below."""
     key = F.col("id").cast("string")
+    spread = (
+        F.col("id") * F.lit(DAYS * 86_400 / (first + rows))
+        if version == 0
+        else F.lit(DAYS * 86_400 + version)
+    )
     pad = F.repeat(F.sha2(F.concat(key, F.lit(f" {version}")), 512), 8)
     spark.range(first, first + rows).select(
         F.concat(F.lit("work/"), F.substring(F.md5(key), 1, 16)).alias("id"),
         F.concat(F.lit('{"key": '), key, F.lit(f', "version": {version}, "text": "'), pad, F.lit('"}')).alias(
             "content"
         ),
-        (F.lit(START) + F.make_interval(secs=F.lit(version))).alias("last_modified"),
+        (F.lit(START) + F.make_interval(secs=spread)).alias("last_modified"),
         F.lit(False).alias("deleted"),
     ).write.parquet(str(folder / str(version)))
 
