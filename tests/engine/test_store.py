@@ -47,3 +47,14 @@ def test_ways_that_only_java_knows_are_left_to_spark() -> None:
         ({}, "hdfs://namenode/a", False),
     ):
         assert Store.of(told).can_reach(place) is expected, (told, place)
+
+
+def test_local_location_is_the_path_itself() -> None:
+    """With a scheme or without: Iceberg quotes partition values, and never the location."""
+    for location, path in (
+        ("/lake/city=a%2Fb/1.parquet", "/lake/city=a%2Fb/1.parquet"),
+        ("file:/lake/city=a%2Fb/1.parquet", "/lake/city=a%2Fb/1.parquet"),
+        ("file:///lake/a b%20c#d?e/1.parquet", "/lake/a b%20c#d?e/1.parquet"),
+        ("/lake/a b%20c#d?e/1.parquet", "/lake/a b%20c#d?e/1.parquet"),
+    ):
+        assert Store().filesystem(location)[1] == path

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -691,6 +692,23 @@ def test_table_made_by_another_engine(make: Make, lane: str) -> None:
         3: ("a", False),
         4: ("a", False),
     }
+
+
+@large_in_soak
+def test_table_location_without_a_scheme(make: Make, lane: str, tmp_path: Path) -> None:
+    """Every reader opens the files of partition values that are quoted in paths."""
+    works = make(lane=lane)
+    engine = works.project.engine
+    engine.open_catalog("lake")
+    works.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
+    works.sql(f"CREATE TABLE {WORKS} (id bigint, kind string) USING iceberg PARTITIONED BY (kind)")
+    # Spark's own statements add a scheme.
+    moved = java_table(engine, TableId("lake", "shop.works"))
+    moved.updateLocation().setLocation(f"{tmp_path}/works").commit()
+    works.load([{"id": 1, "kind": "a/b"}, {"id": 2, "kind": "50%"}])
+    works.load([{"id": 1, "kind": "50%"}, {"id": 2, "kind": "50%"}])
+    assert {number: row["kind"] for number, row in works.rows().items()} == {1: "50%", 2: "50%"}
+    assert moved.location() == f"{tmp_path}/works"
 
 
 @both_lanes

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pyarrow import fs
 
@@ -101,9 +101,11 @@ class Store:
         if parts.scheme in _AZURE:
             container, _, host = parts.netloc.partition("@")
             return self._azure(host), f"{container}/{location.partition(parts.netloc + '/')[2]}"
-        # Iceberg writes `file:/a b`, not `file:///a%20b`: what stands there is the path itself.
-        path = location.removeprefix("file:") if parts.scheme == "file" else location
-        return fs.LocalFileSystem(), "/" + path.lstrip("/") if parts.scheme == "file" else unquote(path)
+        # Iceberg writes `file:/a b`, not `file:///a%20b`: a location is the path itself, with a scheme or
+        # without. A folder such as `city=a%2Fb` has that very name.
+        if parts.scheme == "file":
+            return fs.LocalFileSystem(), "/" + location.removeprefix("file:").lstrip("/")
+        return fs.LocalFileSystem(), location
 
     def read_bytes(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes, or a part of them. Raises FileNotFoundError."""
