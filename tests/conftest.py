@@ -58,10 +58,14 @@ SHARED = (
 )
 """Fixtures that take long to make and serve many tests."""
 
+COLLECTED = pytest.StashKey[list[pytest.Item]]()
+"""All tests that were collected, before some were deselected."""
+
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Send tests that share a dear fixture to one test process."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Send tests that share a dear fixture to one test process; keep the list of all tests."""
+    config.stash[COLLECTED] = list(items)
     for item in items:
         for name in SHARED:
             if name in getattr(item, "fixturenames", ()):
