@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,29 @@ SHARED = (
 
 COLLECTED = pytest.StashKey[list[pytest.Item]]()
 """All tests that were collected, before some were deselected."""
+
+
+SOURCE_TREE = pytest.StashKey[str]()
+"""What git said of the source tree when the tests began."""
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Remember the state of the source tree, in CI, where nobody edits it meanwhile."""
+    if os.environ.get("CI") and not hasattr(session.config, "workerinput"):
+        session.config.stash[SOURCE_TREE] = _source_tree()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail when tests have written into the source tree."""
+    before = session.config.stash.get(SOURCE_TREE, None)
+    if before is not None and before != (after := _source_tree()):
+        print(f"\ntests changed the source tree; before:\n{before}after:\n{after}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _source_tree() -> str:
+    told = ["git", "status", "--porcelain", "--untracked-files=all"]
+    return subprocess.run(told, cwd=Path(__file__).parent, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.hookimpl(tryfirst=True)
