@@ -82,6 +82,21 @@ class TableMoved(LoadError):
         )
 
 
+class RowsLost(LoadError):
+    """Executors ended with rows of the batch on their disks, again and again. Nothing was published."""
+
+    code = "ESK-LOAD-021"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "executors that held rows of the batch have ended",
+            reason="Their rows cannot be read again one by one: a source may return them in another order. "
+            "Esker reads the whole batch again up to twice, and executors ended each time.",
+            remedy="Run again. If it happens often, find out why the cluster ends executors (memory, spot "
+            "machines), or load smaller batches.",
+        )
+
+
 class PartitionsMixed(LoadError):
     """Partitions cannot be replaced while files of another partitioning lie in the table."""
 

@@ -2,16 +2,22 @@
 
 The same steps as in the small lane. What is compared are narrow rows (key, order value, hash, place);
 the content of a batch is kept once on the executors, and only filtered by what the comparison found.
+
+A row of the batch is known by its number, and a source without a fixed order numbers its rows differently
+each time. So the rows are read exactly once: if an executor ends with some of them, the whole batch is read
+and compared again. Everything else is computed from them and from the table's snapshot, and would be the
+same a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark import StorageLevel
 from pyspark.sql import Column as Expression
@@ -21,7 +27,7 @@ from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
 from esker.contracts.check import BAD, payload
 from esker.contracts.rules import RowRules, Tally
-from esker.engine.compat import snapshot_frame
+from esker.engine.compat import from_arrow, snapshot_frame
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
@@ -29,7 +35,7 @@ from esker.engine.iceberg.stage import stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
-from esker.errors import BadRows, SparkFailed
+from esker.errors import BadRows, RowsLost, SparkFailed
 from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.foreign import foreign
@@ -53,7 +59,12 @@ BROADCAST_ROWS = 2_000_000
 """Up to so many rows, what was found about them is sent to every executor, so that content stays put."""
 
 
+_READS = 3
+"""So often the rows of a batch are read, where executors end with some of them."""
+_IN_FILE = 36
+"""Bits of a number that count the rows of a file."""
 _VERDICT = "_esker_verdict"
+_Done = TypeVar("_Done")
 
 
 @dataclass
@@ -63,8 +74,8 @@ class LargeBatch(Change):
     engine: Engine
     table: TableId
     given: Comparison
-    frame: DataFrame
-    """Incoming rows: the table's columns, DELETED, ARRIVAL and BAD, perhaps UNTIL."""
+    frame: Callable[[], DataFrame]
+    """Reads the incoming rows: the table's columns, DELETED, ARRIVAL and BAD, perhaps UNTIL."""
     fits_memory: bool
     """The rows are few enough to be kept in the memory of the executors."""
     checks: RowRules
@@ -73,24 +84,43 @@ class LargeBatch(Change):
 
     def __post_init__(self) -> None:
         self._kept = KeptFrames(self.engine)
+        self._reads = 0
         self.rules, self.fields = self.given.rules, self.given.fields
+        self._with_rows(lambda: None)
+
+    def _with_rows(self, work: Callable[[], _Done]) -> _Done:
+        """Do something with the rows of the batch, and all of it again where some of them are lost."""
+        while True:
+            try:
+                if not len(self._kept):
+                    self._reads += 1
+                    self._read()
+                return work()
+            except RowsLost:
+                self.release()
+                if self._reads >= _READS:
+                    raise
+
+    def _read(self) -> None:
+        """Read the rows, and find out about them what does not depend on the table."""
+        frame = self.frame()
         counted = self.rules.hashed(tuple(column.name for column in self.fields))
         self._hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.given.ids)
         # Spark keeps in memory until there is none, and more than it counts: whole rows of a batch that may
         # be of any size go to the disks of the executors.
         level = StorageLevel.MEMORY_AND_DISK if self.fits_memory else StorageLevel.DISK_ONLY
-        self.rows = self._kept.keep(self.frame.withColumn(HASH_COLUMN, self._hashed), level)
+        self.rows = self._kept.keep_once(frame.withColumn(HASH_COLUMN, self._hashed), level)
         has_key = F.lit(True)
         for name in self.rules.key:
             has_key = has_key & F.col(quoted(name)).isNotNull()
         is_good = has_key & F.col(BAD).isNull()
-        if UNKNOWN in self.frame.columns:
+        if UNKNOWN in frame.columns:
             is_good = is_good & F.col(UNKNOWN).isNull()
         if self.rules.dates is not None:
             is_good = is_good & (F.col(quoted(self.rules.dates)).isNotNull() | F.col(DELETED))
         origin = F.col(ORIGIN) if ORIGIN in self.rows.columns else F.lit(None).cast("string")
         told = told_with_origin(F.col(BAD).getField("reason"), origin)
-        is_counted = self.checks.columns[0] in self.frame.columns
+        is_counted = self.checks.columns[0] in frame.columns
         broken = self.checks.counts() if is_counted else {}
         first_key = F.col(quoted(self.rules.key[0]))
         order = _or_nothing(self.rules.order_by)
@@ -134,11 +164,18 @@ class LargeBatch(Change):
     def release(self) -> None:
         self._kept.let_go()
 
+    @property
+    def reads_again(self) -> bool:
+        return self._reads > 1
+
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
+        return self._with_rows(lambda: self._compared(attempt, self.given.stamp(changeset)))
+
+    def _compared(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
         kept_before = len(self._kept)
         try:
             with explained("cannot compare the rows", self.engine.log, reads_source=True):
-                return self._make(attempt, self.given.stamp(changeset))
+                return self._make(attempt, stamp)
         except SparkFailed as error:
             if Attempt(self.engine, self.table).current == attempt.current:
                 raise
@@ -267,9 +304,26 @@ class LargeBatch(Change):
             same = [F.col(f"t{index}") == F.col(f"p{index}") for index in range(len(rules.key))]
             lacked = found.where(F.col("winner").isNull()).join(self.protected, same, "left_anti")
             found = found.where(F.col("winner").isNotNull()).unionByName(lacked)
-        # Stored rows that a complete snapshot lacks get numbers of their own, below zero.
-        number = F.coalesce(F.col("winner"), -1 - F.monotonically_increasing_id())
+        number = F.col("winner")
+        if rules.is_complete:
+            # Stored rows that a complete snapshot lacks get numbers of their own, below zero: by their place,
+            # because numbers in the order of arrival would be others if an executor ends with some of them.
+            found = found.join(F.broadcast(self._file_numbers(attempt)), "file", "left")
+            place = F.shiftleft(F.col("file_number"), _IN_FILE) + F.col("pos")
+            # Of another snapshot's file: the table moved, which `positions` notices.
+            number = F.coalesce(number, -1 - F.coalesce(place, F.col("pos")))
         return found.select(number.alias("winner"), "file", "pos", "s_hash", "s_order", "s_to", "s_deleted")
+
+    def _file_numbers(self, attempt: Attempt) -> DataFrame:
+        """Return a number, from 1, for each data file of the snapshot that the attempt compares with."""
+        paths = [file.path for file in attempt.files.data]
+        numbers = pa.table(
+            {
+                "file": pa.array(paths, pa.string()),
+                "file_number": pa.array(range(1, len(paths) + 1), pa.int64()),
+            }
+        )
+        return from_arrow(self.engine.spark, numbers)
 
     def _by_content(self, attempt: Attempt, stored: DataFrame) -> DataFrame:
         """Return stored rows with the hashes of their content, also where another engine wrote them."""
