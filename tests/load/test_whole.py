@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from esker.errors import Held
-from tests.folder import Folder
+from esker.load.lanes import large
+from tests.folder import LASTING_SPARK, Folder
 
 pytestmark = pytest.mark.spark
 
@@ -58,6 +59,47 @@ def test_sync_with_one_percent_of_the_rows_is_held(make_folder: MakeFolder, lane
     assert len(folder.rows()) == 1000
     folder.open().approve("sales")
     assert [row[0] for row in folder.rows("shop.sales", "id")] == list(range(10))
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_many_deletes_are_not_sent_to_every_executor(
+    make_folder: MakeFolder, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark chooses how to join many deletes with the table: sent around, they must fit into each memory.
+
+    Keys that are missing are numbered by their place: by arrival, they would have others a second time.
+    """
+    monkeypatch.setattr(large, "BROADCAST_ROWS", 1000 if few else 20)
+    plans: list[str] = []
+    last_rows = large.LargeBatch._last_rows
+
+    def looked_at(batch: large.LargeBatch, *arguments: Any) -> Any:
+        rows = last_rows(batch, *arguments)
+        shown: Any = rows
+        plans.append(shown._jdf.queryExecution().executedPlan().toString())
+        return rows
+
+    monkeypatch.setattr(large.LargeBatch, "_last_rows", looked_at)
+    pipeline: dict[str, Any] = Folder.files_pipeline(
+        mode="sync", key=["id"], lane="large", deletes="hard", guard={"max_delete": "100%"}
+    )
+    conf = LASTING_SPARK["conf"] | {"spark.sql.autoBroadcastJoinThreshold": "-1"}
+    folder = make_folder(pipelines={"sales": pipeline}, spark=LASTING_SPARK | {"conf": conf})
+    deliver(folder, "a", [(number, "v") for number in range(1000)])
+    folder.run()
+    deliver(folder, "b", [(number, "w") for number in range(500, 510)])
+    counts = folder.run().rows
+    assert (counts.missing, counts.updated) == (990, 10)
+    assert folder.rows("shop.sales", "id", "v") == [(number, "w") for number in range(500, 510)]
+    log = folder.rows("shop.sales__changes", "_esker_op", "id", "v")
+    gone = {number for number in range(1000) if number not in range(500, 510)}
+    assert {row[1] for row in log if row[0] == "delete"} == gone
+    assert len(log) == 1000 + 990 + 10
+    [plan] = plans
+    assert "Join" in plan
+    # Of the table's content, not of its narrow rows: Spark tells at the top what the kept rows are joined by.
+    assert ("BroadcastHashJoin [_file" in plan) is few, plan
+    assert "monotonically_increasing_id" not in plan.partition("Scan")[0]
 
 
 def test_replace_holds_all_files_and_nothing_else(make_folder: MakeFolder) -> None:

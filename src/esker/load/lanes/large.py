@@ -233,10 +233,10 @@ class LargeBatch(Change):
         live = stored.where(~F.col("s_deleted"))
         rows = live.count if self.rules.is_complete else lambda: attempt.files.rows
         self.given.check(counts, rows, self.tally)
-        has_gone = any(outcomes.get(outcome) for outcome in GONE)
-        last_rows = self._last_rows(attempt, verdicts) if has_gone else None
-        has_untold = any(row["untold"] for row in found)
-        remembered = self._remembered(verdicts, last_rows) if has_untold else None
+        gone = sum(outcomes.get(outcome, 0) for outcome in GONE)
+        last_rows = self._last_rows(attempt, verdicts, gone) if gone else None
+        untold = sum(row["untold"] for row in found)
+        remembered = self._remembered(verdicts, last_rows, untold) if untold else None
         return Compared(
             counts=counts,
             doomed=self._doomed(attempt, stored, verdicts),
@@ -338,9 +338,7 @@ class LargeBatch(Change):
         count = wanted.count()
         if not count:
             return stored
-        if count <= BROADCAST_ROWS:
-            wanted = F.broadcast(wanted)
-        anew = self._candidates(attempt).join(wanted, ["_file", "_pos"])
+        anew = self._candidates(attempt).join(sent_if_few(wanted, count), ["_file", "_pos"])
         anew = anew.select(
             F.col("_file").alias("file"), F.col("_pos").alias("pos"), self._hashed.alias("anew")
         )
@@ -398,16 +396,17 @@ class LargeBatch(Change):
             untold = untold | (F.col("outcome").isin(*GONE) & F.col("final").isNotNull())
         return untold
 
-    def _remembered(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame:
+    def _remembered(self, verdicts: DataFrame, last_rows: DataFrame | None, count: int) -> DataFrame:
         """Return the key and the order value of deletes that no row of the table will tell of."""
         keys = [quoted(name) for name in self.rules.key]
         untold = verdicts.where(self._is_untold() & ~F.col("outcome").isin(*GONE))
         untold = untold.select(F.col("winner").alias(SEQUENCE), F.col("final").alias(ORDER))
-        rows = self.rows.join(F.broadcast(untold), SEQUENCE).select(*keys, ORDER)
+        rows = self.rows.join(sent_if_few(untold, count), SEQUENCE).select(*keys, ORDER)
         if last_rows is not None and self.rules.deleted_column is None:
             gone = last_rows.select(*keys, _of_verdict("final").alias(ORDER))
             rows = rows.unionByName(gone.where(F.col(ORDER).isNotNull()))
-        return rows.coalesce(1)
+        # As a step of its own: coalesce(1) would let one task alone look for them.
+        return rows.repartition(1)
 
     def _verdicts(self, stored: DataFrame, forgotten: DataFrame) -> DataFrame:
         sql = verdicts_sql(self.rules, "{winners}", "{stored}", "{forgotten}")
@@ -422,12 +421,12 @@ class LargeBatch(Change):
         gone = stored.join(kept, "winner").where(F.col("outcome").isin(*REPLACED) | surplus)
         return positions(attempt, gone, "file", "pos")
 
-    def _last_rows(self, attempt: Attempt, verdicts: DataFrame) -> DataFrame:
+    def _last_rows(self, attempt: Attempt, verdicts: DataFrame, count: int) -> DataFrame:
         """Return the stored rows of keys that are deleted, with what the verdicts say of them."""
         gone = verdicts.where(F.col("outcome").isin(*GONE)).select(
             F.col("file").alias("_file"), F.col("pos").alias("_pos"), _as_one()
         )
-        whole = self._target(attempt).join(F.broadcast(gone), ["_file", "_pos"])
+        whole = self._target(attempt).join(sent_if_few(gone, count), ["_file", "_pos"])
         # Other engines leave rows with a hash of other rows: it must not go on into Esker's own files.
         whole = whole.withColumn(HASH_COLUMN, self._hashed)
         if self.rules.deleted_column:
@@ -435,16 +434,14 @@ class LargeBatch(Change):
             if self.rules.order_by:
                 kind = whole.schema[self.rules.order_by].dataType
                 whole = whole.withColumn(self.rules.order_by, _of_verdict("final").cast(kind))
-        return self._kept.keep(whole.drop("_file", "_pos"))
+        return self._kept.keep(whole.drop("_file", "_pos"), level_for(count))
 
     def _arriving(self, verdicts: DataFrame, outcomes: tuple[str, ...]) -> DataFrame:
         """Return the incoming rows with some outcomes, as the table gets them."""
         wanted = verdicts.where(F.col("outcome").isin(*outcomes)).select(
             F.col("winner").alias(SEQUENCE), _as_one()
         )
-        if self.read <= BROADCAST_ROWS:
-            wanted = F.broadcast(wanted)
-        rows = self.rows.join(wanted, SEQUENCE)
+        rows = self.rows.join(sent_if_few(wanted, self.read), SEQUENCE)
         if self.rules.deleted_column:
             rows = rows.withColumn(self.rules.deleted_column, F.lit(False))
         return rows
@@ -499,6 +496,20 @@ class LargeBatch(Change):
 
     def _sql(self, text: str, **frames: Any) -> DataFrame:
         return self.engine.spark.sql(text, None, **frames)
+
+
+def sent_if_few(found: DataFrame, count: int) -> DataFrame:
+    """Return what was found about so many rows, with the hint to send it to every executor if they are few.
+
+    The rows of the table or the batch then stay where they are. Of many, the driver and each executor would
+    have all in memory: Spark chooses how to join them.
+    """
+    return F.broadcast(found) if count <= BROADCAST_ROWS else found
+
+
+def level_for(count: int) -> StorageLevel:
+    """Return where so many whole rows are kept."""
+    return StorageLevel.MEMORY_AND_DISK if count <= BROADCAST_ROWS else StorageLevel.DISK_ONLY
 
 
 def _or_nothing(name: str | None) -> Expression:
