@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
-from esker.errors import Held
+from esker.errors import Held, PartitionsMixed
 from esker.load.lanes import large
 from tests.folder import LASTING_SPARK, Folder
 
@@ -155,3 +156,93 @@ def test_replace_partitions_leaves_the_others(make_folder: MakeFolder) -> None:
     folder.write_csv("landing/b.csv", ["id", "v"], [(9, "a"), (10, "c")])
     folder.run()
     assert folder.rows() == [(10, "c"), (3, "b"), (9, "a")]
+
+
+DAYS = ["id", "at", "v"]
+
+
+def on(day: int | None, *numbers: int, v: str = "a") -> list[tuple[Any, ...]]:
+    """Return rows of one day of January."""
+    at = f"2026-01-{day:02} 08:00:00" if day is not None else ""
+    return [(number, at, v if number % 2 else "b") for number in numbers]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    ("before", "changes", "after"),
+    [
+        ([], ["ADD PARTITION FIELD day(at)"], ["day(at)"]),
+        (["day(at)"], ["ADD PARTITION FIELD bucket(4, id)"], ["day(at)", "bucket(4, id)"]),
+        (["v"], ["DROP PARTITION FIELD v", "ADD PARTITION FIELD day(at)"], ["day(at)"]),
+    ],
+    ids=["unpartitioned to day", "day to day and bucket", "identity to day"],
+)
+def test_partitions_are_swapped_across_specs(
+    make_folder: MakeFolder, before: list[str], changes: list[str], after: list[str], version: int
+) -> None:
+    """Exactly the rows of the batch's partitions go, also from files of an older spec that hold others.
+
+    A file of which nothing stays goes as a whole.
+    """
+    columns = {"id": "bigint", "at": "timestamp", "v": "string"}
+    keys: dict[str, Any] = {"columns": columns, "format_version": version}
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(partition_by=before, **keys)})
+    stored = [*on(1, 1, 2, 3, 4), *on(2, 5, 6, 7, 8), *on(None, 9, 10)]
+    alone = on(1, 11, 13, 15)
+    for name, rows in (("a", stored), ("b", alone)):
+        folder.write_csv(f"landing/{name}.csv", DAYS, rows)
+        folder.run()
+    spark = folder.open().engine.spark
+    for change in changes:
+        spark.sql(f"ALTER TABLE lake.shop.sales {change}")
+    folder.change(mode="replace_partitions", partition_by=after)
+    bucket = {
+        row.id: row.bucket
+        for row in spark.sql("SELECT id, lake.system.bucket(4, id) AS bucket FROM range(99)").collect()
+    }
+
+    def partition(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row[1], bucket[row[0]] if len(after) > 1 else 0
+
+    expected = [*stored, *alone]
+    for name, batch in (("c", on(1, 21)), ("d", [*on(2, 22), *on(None, 23)]), ("e", on(2, 24, 26, 27, 28))):
+        swapped = {partition(row) for row in batch}
+        expected = [row for row in expected if partition(row) not in swapped] + batch
+        folder.write_csv(f"landing/{name}.csv", DAYS, batch)
+        assert folder.run().rows.inserted == len(batch)
+        shown = (
+            folder.open().table("shop.sales").select("id", F.date_format("at", "yyyy-MM-dd HH:mm:ss"), "v")
+        )
+        found = sorted((row[0], row[1] or "", row[2]) for row in shown.collect())
+        assert found == sorted(expected)
+        if name == "c" and not before:
+            files = spark.sql(
+                "SELECT record_count FROM lake.shop.sales.data_files WHERE spec_id = 0"
+            ).collect()
+            assert [row[0] for row in files] == [len(stored)]
+
+
+def test_version_1_cannot_swap_some_rows_of_a_file(make_folder: MakeFolder) -> None:
+    """It has no deletes of rows: nothing is changed. Files that go as a whole are swapped."""
+    columns = {"id": "bigint", "at": "timestamp", "v": "string"}
+    pipeline = Folder.files_pipeline(columns=columns, mode="replace_partitions", partition_by=["day(at)"])
+    folder = make_folder(pipelines={"sales": pipeline})
+    engine = folder.open().engine
+    engine.open_catalog("lake")
+    for statement in (
+        "CREATE NAMESPACE lake.shop",
+        "CREATE TABLE lake.shop.sales (id bigint, at timestamp, v string) USING iceberg "
+        "TBLPROPERTIES ('format-version' = '1')",
+        "INSERT INTO lake.shop.sales SELECT 1, timestamp '2026-01-01 08:00:00', 'a'",
+        "INSERT INTO lake.shop.sales SELECT /*+ COALESCE(1) */ id, timestamp '2026-01-02 08:00:00' + "
+        "make_dt_interval(id - 2), 'a' FROM range(2, 4)",
+        "ALTER TABLE lake.shop.sales ADD PARTITION FIELD day(at)",
+    ):
+        engine.spark.sql(statement)
+    folder.write_csv("landing/a.csv", DAYS, on(1, 21))
+    folder.run()
+    assert folder.rows("shop.sales", "id") == [(2,), (21,), (3,)]
+    folder.write_csv("landing/b.csv", DAYS, on(2, 22))
+    with pytest.raises(PartitionsMixed):
+        folder.run()
+    assert folder.rows("shop.sales", "id") == [(2,), (21,), (3,)]

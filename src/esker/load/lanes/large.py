@@ -27,7 +27,7 @@ from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
 from esker.contracts.check import BAD, payload
 from esker.contracts.rules import RowRules, Tally
-from esker.engine.compat import from_arrow, snapshot_frame
+from esker.engine.compat import from_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
@@ -45,7 +45,7 @@ from esker.load.comparison import NO_KEY, NO_ORDER, Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, Undated, verdicts_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
-from esker.load.places import positions
+from esker.load.places import placed_rows, positions
 from esker.load.publish import Change, Made
 from esker.load.rejected import told_rows, told_with_origin
 from esker.load.row_hash import spark_hash
@@ -357,16 +357,7 @@ class LargeBatch(Change):
         return target.where(F.col(quoted(first)).between(low, high))
 
     def _target(self, attempt: Attempt) -> DataFrame:
-        """Return the table at exactly the snapshot that the attempt compares with."""
-        if attempt.current is None:
-            return self.engine.spark.table(self.table.sql).where("false").select("*", "_file", "_pos")
-        if attempt.is_as_written:
-            found = snapshot_frame(self.engine.spark, self.table.sql, attempt.current)
-        else:
-            # A snapshot has the columns of its time: later ones would be missing, renamed ones unknown. Then
-            # the table itself is read; if it moves on meanwhile, the swap fails and all is done again.
-            found = self.engine.spark.read.table(self.table.sql)
-        return found.select("*", "_file", "_pos")
+        return placed_rows(self.engine, self.table, attempt)
 
     def _forgotten(self, attempt: Attempt, moment: datetime) -> DataFrame:
         """Return the order values of remembered deletes of the batch's keys."""
