@@ -231,11 +231,58 @@ def test_rows_that_are_handed_over(make_folder: MakeFolder) -> None:
     assert folder.open().load("sales", rows, approved=caught.value).rows.inserted == 1
 
 
-def test_somebody_commits_while_audits_look(make_folder: MakeFolder) -> None:
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The snapshots that audits have looked at."""
+    seen: list[int] = []
+    check = audits.Audits.check
+
+    def counted(self: audits.Audits, staged: int, *arguments: Any) -> Any:
+        seen.append(staged)
+        return check(self, staged, *arguments)
+
+    monkeypatch.setattr(audits.Audits, "check", counted)
+    return seen
+
+
+@pytest.mark.parametrize("keys", [MODES[0], MODES[2]], ids=["append", "small"])
+def test_a_compaction_while_audits_look(
+    make_folder: MakeFolder, keys: dict[str, Any], looks: list[int]
+) -> None:
+    """The table's rows are the same, so what was looked at is published without another look."""
+    folder = project(make_folder, SUM, **keys)
+    write(folder, "a", [(1, 10), (2, 20)])
+    folder.run()
+    write(folder, "b", [(2, 30), (3, 40)])
+    looks.clear()
+    done: list[Event] = []
+
+    def compact(event: Event) -> None:
+        if isinstance(event, Reached) and event.step is Step.BEFORE_COMMIT and not done:
+            done.append(event)
+            folder.open().engine.spark.sql(
+                "CALL lake.system.rewrite_data_files('shop.sales', options => map('rewrite-all', 'true'))"
+            )
+
+    result = folder.run(listen=compact)
+    assert (result.status, result.changeset, len(looks)) == ("succeeded", 2, 1)
+    kept = [(2, 20)] if keys["mode"] == "append" else []
+    assert folder.rows("shop.sales", "id", "amount") == [(1, 10), *kept, (2, 30), (3, 40)]
+    assert branches(folder) == ["main"]
+    spark = folder.open().engine.spark
+    operations = [row[0] for row in spark.sql("SELECT operation FROM lake.shop.sales.snapshots").collect()]
+    assert "replace" in operations
+    audited = [each for each in folder.open().quality("shop.sales") if each.metric == "total"]
+    assert (audited[0].passed, audited[0].changeset, audited[0].snapshot) == (True, 2, result.snapshot_id)
+    assert folder.run().rows.read == 0
+
+
+def test_somebody_commits_while_audits_look(make_folder: MakeFolder, looks: list[int]) -> None:
     """The batch is made and looked at again, on what the table holds by then."""
     folder = project(make_folder, SUM)
     write(folder, "a", [(1, 10)])
     folder.run()
+    looks.clear()
     write(folder, "b", [(2, 20)])
     done: list[Event] = []
 
@@ -247,6 +294,7 @@ def test_somebody_commits_while_audits_look(make_folder: MakeFolder) -> None:
 
     result = folder.run(listen=meddle)
     assert result.status == "succeeded"
+    assert len(looks) == 2
     assert [row[0] for row in folder.rows("shop.sales", "id")] == [1, 2, 9]
     assert branches(folder) == ["main"]
     spark = folder.open().engine.spark

@@ -4,6 +4,8 @@ other engines did to the table in between. Every promise holds in both lanes."""
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
@@ -18,7 +20,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from esker.engine.iceberg import lookup
 from esker.engine.iceberg.table import TableId, java_table
-from esker.errors import UnsuitableKey
+from esker.errors import RowsLost, UnsuitableKey
 from esker.events import Step
 from tests.load.works import CHANGES, QUARANTINE, WORKS, Make, Row, Works, at, both_lanes, large_in_soak
 
@@ -756,3 +758,24 @@ def test_arrow_table_and_frame_are_loaded_alike(make: Make) -> None:
     assert works.load(frame).rows.unchanged == 2
     works.change(lane="large")
     assert works.load(rows).rows.unchanged == 2
+
+
+# --- executors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.process
+def test_executors_that_die_take_no_row_with_them(tmp_path: Path) -> None:
+    """Rows of a large batch have numbers, and would have others if some were read again: all are read again.
+
+    After three times the run ends with RowsLost. On a small cluster, in a process of its own.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.load.lost_executor", str(tmp_path / "project")],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split() == [RowsLost.code]

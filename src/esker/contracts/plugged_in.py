@@ -47,7 +47,7 @@ class PluggedInRows:
     """The rows are kept: the engine looks at them on its own, and must see the same ones."""
 
     def mark(self, rows: DataFrame, arrival: tuple[str, ...]) -> DataFrame:
-        whole = self.kept.keep(rows)
+        whole = self.kept.keep_once(rows)
         number = arrival[-1]
         shown = [F.col(quoted(name)) for name in whole.columns if not is_own(name)]
         try:

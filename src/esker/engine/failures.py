@@ -23,6 +23,7 @@ from esker.errors import (
     EskerError,
     ExpressionFailed,
     OutOfMemory,
+    RowsLost,
     SourceUnavailable,
     SourceUnreadable,
     SparkFailed,
@@ -104,6 +105,7 @@ def explain(
     if told := _of_database(chain):
         return SourceUnavailable("the source's database", told, 1)
     known: tuple[tuple[str, Callable[[], EskerError]], ...] = (
+        ("Checkpoint block rdd_", RowsLost),
         ("No space left on device", lambda: DiskFull("No space left on device.")),
         ("Disk quota exceeded", lambda: DiskFull("Disk quota exceeded.")),
         (_OUT_OF_MEMORY, lambda: OutOfMemory(words, str(log))),

@@ -9,7 +9,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from esker.engine.compat import frame_of
-from esker.engine.failures import JvmFailure
+from esker.engine.failures import JvmFailure, explained
 from esker.engine.session import Engine
 
 
@@ -30,11 +30,31 @@ class KeptFrames:
         it fails at where a plan has a subquery and stands twice in a statement: all is computed anew. And
         it plans all that led to them again, with each statement.
         """
+        return frame_of(self._engine.spark, self._persisted(frame, level))
+
+    def keep_once(self, frame: DataFrame, level: StorageLevel = StorageLevel.MEMORY_AND_DISK) -> DataFrame:
+        """Return a frame whose rows are never computed a second time: for rows that would differ then.
+
+        A source without a fixed order gives each row another number. If an executor ends with some of the
+        rows, whatever needs them raises RowsLost instead of reading them again.
+        """
+        relation = self._persisted(frame, level)
+        spark: Any = self._engine.spark
+        if not spark.sparkContext._jsc.sc().isLocal():
+            with explained("cannot read the rows", self._engine.log, reads_source=True):
+                blocks = relation.cacheBuilder().cachedColumnBuffers()
+                blocks.localCheckpoint()
+                # Before anything is found out about them: until the first job ends they can be computed anew.
+                blocks.count()
+        # On one machine they are lost with the whole process.
+        return frame_of(spark, relation)
+
+    def _persisted(self, frame: DataFrame, level: StorageLevel) -> Any:
         spark: Any = self._engine.spark
         kept: Any = frame.persist(level)
         self._frames.append(kept)
         cache = spark._jsparkSession.sharedState().cacheManager()
-        return frame_of(spark, cache.lookupCachedData(kept._jdf).get().cachedRepresentation())
+        return cache.lookupCachedData(kept._jdf).get().cachedRepresentation()
 
     def let_go(self, since: int = 0) -> None:
         """Give up the frames that were kept from a number on, and those that hang on others first.

@@ -95,6 +95,7 @@ from esker.errors.load import (
     PipelineBusy,
     PublishConflict,
     PublishUnknown,
+    RowsLost,
     SchemaMoved,
     TableMoved,
 )
@@ -288,6 +289,7 @@ __all__ = [
     "ReplayUnsuitable",
     "ReservedName",
     "ResourceNotFound",
+    "RowsLost",
     "RuleEngineFailed",
     "RulesBroken",
     "SchemaMoved",

@@ -82,17 +82,34 @@ class TableMoved(LoadError):
         )
 
 
+class RowsLost(LoadError):
+    """Executors ended with rows of the batch on their disks, again and again. Nothing was published."""
+
+    code = "ESK-LOAD-021"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "executors that held rows of the batch have ended",
+            reason="Their rows cannot be read again one by one: a source may return them in another order. "
+            "Esker reads the whole batch again up to twice, and executors ended each time.",
+            remedy="Run again. If it happens often, find out why the cluster ends executors (memory, spot "
+            "machines), or load smaller batches.",
+        )
+
+
 class PartitionsMixed(LoadError):
-    """Partitions cannot be replaced while files of another partitioning lie in the table."""
+    """Files of an earlier partitioning hold rows of several partitions, and the format cannot delete some."""
 
     code = "ESK-LOAD-008"
 
     def __init__(self, table: str) -> None:
         super().__init__(
             f'table "{table}" holds files of an earlier partitioning',
-            reason="Rows of the partitions that the batch replaces may lie in them, and would stay.",
-            remedy="Rewrite the files with the present partitioning first: CALL system.rewrite_data_files("
-            "table => …, options => map('rewrite-all', 'true')).",
+            reason="They contain rows of partitions that the batch replaces, and rows of others. A table of "
+            "format version 1 cannot delete some rows of a file.",
+            remedy=f"Upgrade the table (ALTER TABLE {table} SET TBLPROPERTIES ('format-version' = '2')), or "
+            "rewrite its files with the present partitioning: CALL system.rewrite_data_files(table => …, "
+            "options => map('rewrite-all', 'true')).",
         )
 
 

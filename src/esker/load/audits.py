@@ -1,13 +1,15 @@
 """Audits: what must hold for the whole table as it will be, before anybody sees it.
 
 A batch is staged on a branch of the table first. The audits look at that snapshot; if they pass, the very
-same snapshot is published. If one does not, the branch stays for people to look at, and the batch is held.
+same snapshot is published. If others have rewritten files meanwhile (a compaction), the table's rows are the
+same, and the batch is published on top of them; after any other commit it is made and audited again. If an
+audit does not pass, the branch stays for people to look at, and the batch is held.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -229,15 +231,23 @@ class AuditedChange(Change):
         branch = staging_branch(self.pipeline)
         staged = self._staged
         if staged is not None and staged.is_on(attempt, branch, changeset):
-            commit: Commit = lambda attempt, summary: attempt.publish_branch(branch)  # noqa: E731
-            return replace(
-                staged.made, commit=commit, measures=(*staged.made.measures, *self.audits.measures)
-            )
+            return self._passed(staged.made, lambda attempt, summary: attempt.publish_branch(branch))
         made = self.change.make(attempt, changeset)
         if isinstance(made, RowCounts):
             return made
+        if staged is not None and staged.is_of_same_rows(attempt, made, changeset):
+
+            def commit(attempt: Attempt, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
+                attempt.drop_branch(branch)
+                return made.commit(attempt, summary)
+
+            return self._passed(made, commit)
         self._stage(attempt, branch, made, changeset)
         raise SwapFailed("Staged", "the batch is staged; the table is read again to publish it")
+
+    def _passed(self, made: Made, commit: Commit) -> Made:
+        """Return a batch that the audits let pass, with what they measured."""
+        return replace(made, commit=commit, measures=(*made.measures, *self.audits.measures))
 
     def _stage(self, attempt: Attempt, branch: str, made: Made, changeset: int) -> None:
         staging = Attempt(self.audits.engine, self.audits.table)
@@ -253,7 +263,7 @@ class AuditedChange(Change):
         if tripped:
             self.note((*made.measures, *self.audits.measures), snapshot, changeset)
             raise Held(self.pipeline, str(self.audits.table), tripped, branch)
-        self._staged = _Staged(made, snapshot, attempt.current, changeset)
+        self._staged = _Staged(made, snapshot, attempt.current, attempt.sequence, changeset)
 
 
 @dataclass(frozen=True)
@@ -263,6 +273,8 @@ class _Staged:
     made: Made
     snapshot: SnapshotId
     parent: SnapshotId | None
+    sequence: int
+    """That of the parent."""
     changeset: int
 
     def is_on(self, attempt: Attempt, branch: str, changeset: int) -> bool:
@@ -270,6 +282,17 @@ class _Staged:
         head = attempt.head_of(branch)
         is_there = head is not None and head.id == self.snapshot
         return is_there and attempt.current == self.parent and changeset == self.changeset
+
+    def is_of_same_rows(self, attempt: Attempt, made: Made, changeset: int) -> bool:
+        """Tell whether a batch, made again for an attempt, gives the table the rows that were looked at.
+
+        That is so when others have only rewritten files since: a compaction carries rows over as they are.
+        """
+        if self.parent is None or changeset != self.changeset or made.counts != self.made.counts:
+            return False
+        since = attempt.history(self.parent, self.sequence)
+        is_rewritten = all(snapshot.operation == "replace" for snapshot in since.newer)
+        return since.descends is True and is_rewritten
 
 
 def drop_staged(engine: Engine, table: TableId, pipeline: str) -> None:

@@ -6,8 +6,24 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.engine.compat import snapshot_frame
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.iceberg.table import TableId
+from esker.engine.session import Engine
+
+
+def placed_rows(engine: Engine, table: TableId, attempt: Attempt) -> DataFrame:
+    """Return the rows of the snapshot that an attempt compares with, beside `_file` and `_pos`."""
+    if attempt.current is None:
+        return engine.spark.table(table.sql).where("false").select("*", "_file", "_pos")
+    if attempt.is_as_written:
+        found = snapshot_frame(engine.spark, table.sql, attempt.current)
+    else:
+        # A snapshot has the columns of its time: later ones would be missing, renamed ones unknown. Then
+        # the table itself is read; if it moves on meanwhile, the swap fails and all is done again.
+        found = engine.spark.read.table(table.sql)
+    return found.select("*", "_file", "_pos")
 
 
 def positions(attempt: Attempt, places: DataFrame, file: str, position: str) -> dict[FileEntry, BitMap64]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
+from esker.engine.iceberg.content_file import stored_file
 from esker.engine.iceberg.credentials import store_of
 from esker.engine.iceberg.java import each, iceberg, in_this_thread, text_list
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
@@ -249,10 +250,29 @@ class Attempt:
                 change.addFile(file)
             return self._into_transaction(change, summary)
 
-    @property
-    def spec_id(self) -> int:
-        """The partitioning that new files have."""
-        return self._metadata.spec_id
+    def swap_files(
+        self,
+        staged: StagedFiles,
+        gone: Iterable[FileEntry],
+        deletes: StagedDeletes,
+        summary: Mapping[str, str],
+    ) -> tuple[SnapshotId, int]:
+        """Put staged files in the place of data files of the current snapshot, and of rows of others."""
+        with _swap_failed():
+            change = self._transaction.newRowDelta()
+            for file in staged.handles:
+                change.addRows(file)
+            for entry in gone:
+                specs = self._table.specs()
+                change.removeRows(stored_file(self._jvm, specs.get(entry.spec_id), entry))
+                for delete in self.files.deletes_of(entry):
+                    if delete.is_vector or delete.reference == entry.path:
+                        change.removeDeletes(stored_file(self._jvm, specs.get(delete.spec_id), delete))
+            for file in deletes.added:
+                change.addDeletes(file)
+            for file in deletes.removed:
+                change.removeDeletes(file)
+            return self._into_transaction(change, summary)
 
     def touch(self, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Make a snapshot without any change, so that properties are compared by every catalog."""

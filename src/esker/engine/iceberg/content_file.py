@@ -11,6 +11,9 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from esker.engine.iceberg.java import each, iceberg, json_node
+from esker.engine.iceberg.manifests import FileEntry
+
+_CONTENTS = ("data", "position-deletes")
 
 
 def content_file(
@@ -37,6 +40,26 @@ def content_file(
         **(facts or {}),
     }
     return iceberg(jvm, "ContentFileParser").fromJson(json_node(jvm, document), spec)
+
+
+def stored_file(jvm: Any, spec: Any, file: FileEntry) -> Any:
+    """Return the object for a file of the current snapshot, of data or position deletes, with its spec."""
+    facts = {
+        "referenced-data-file": file.reference,
+        "content-offset": file.offset,
+        "content-size-in-bytes": file.length,
+    }
+    return content_file(
+        jvm,
+        spec,
+        location=file.path,
+        size=file.size,
+        records=file.records,
+        partition=tuple(value for _, value in file.partition),
+        content=_CONTENTS[file.content],
+        format=file.format,
+        facts={name: value for name, value in facts.items() if value is not None},
+    )
 
 
 def partition_data(spec: Any, jvm: Any, values: Sequence[Any]) -> Any:

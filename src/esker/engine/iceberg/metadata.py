@@ -51,7 +51,6 @@ class Metadata:
     location: str
     format_version: int
     schema_id: int
-    spec_id: int
     schema: str
     """The columns, as Iceberg's JSON."""
     columns: tuple[Column, ...]
@@ -90,7 +89,6 @@ def read_metadata(jvm: Any, metadata: Any) -> Metadata:
         location=metadata.location(),
         format_version=metadata.formatVersion(),
         schema_id=metadata.currentSchemaId(),
-        spec_id=metadata.defaultSpecId(),
         schema=schema_text,
         columns=columns_of(json.loads(schema_text)),
         partition_fields=_partition_fields(metadata.spec(), schema),

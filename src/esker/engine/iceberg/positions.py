@@ -20,7 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from esker.engine.iceberg.content_file import content_file
+from esker.engine.iceberg.content_file import content_file, stored_file
 from esker.engine.iceberg.deleted import deleted_positions, positions_in
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, Partition
 from esker.engine.iceberg.metrics import metrics
@@ -178,21 +178,7 @@ def _write_vectors(
 
 def _stored(delete: FileEntry, table: Any, jvm: Any) -> Any:
     """Return Iceberg's object for a delete file of the current snapshot."""
-    facts = {
-        "referenced-data-file": delete.reference,
-        "content-offset": delete.offset,
-        "content-size-in-bytes": delete.length,
-    }
-    return _delete_file(
-        table,
-        jvm,
-        delete,
-        location=delete.path,
-        size=delete.size,
-        records=delete.records,
-        format=delete.format,
-        facts={name: value for name, value in facts.items() if value is not None},
-    )
+    return stored_file(jvm, table.specs().get(delete.spec_id), delete)
 
 
 def _delete_file(table: Any, jvm: Any, beside: FileEntry, **facts: Any) -> Any:

@@ -112,24 +112,35 @@ def _ordered(field: SortField) -> Expression:
     return column.desc() if field.is_descending else column.asc()
 
 
-def _distributed(frame: DataFrame, table: Any, name: TableId, order: list[Expression]) -> DataFrame:
-    """Bring the rows of a partition together: few files each, and one open at a time, with sorted rows."""
-    fields = list(each(table.spec().fields()))
-    if not fields:
-        return frame.sortWithinPartitions(*order) if order else frame
-    keys = []
-    for spec_field in fields:
-        column = identifier(table.schema().findColumnName(spec_field.sourceId()))
+def partition_values(table: Any, name: TableId, spec: Any) -> dict[int, Expression]:
+    """Return the expressions for the partition of a row under a spec of the table, by the place of the field.
+
+    Fields that are void, or whose column is gone, have no value in any row and are left out.
+    """
+    values = {}
+    for place, spec_field in enumerate(each(spec.fields())):
+        path = table.schema().findColumnName(spec_field.sourceId())
         transform = spec_field.transform().toString()
-        if transform in ("identity", "void"):
-            keys.append(F.expr(column))
+        if transform == "void" or path is None:
+            continue
+        column = identifier(path)
+        if transform == "identity":
+            values[place] = F.expr(column)
             continue
         function, _, argument = transform.rstrip("]").partition("[")
         function = {"year": "years", "month": "months", "day": "days", "hour": "hours"}.get(
             function, function
         )
         arguments = f"{argument}, {column}" if argument else column
-        keys.append(F.expr(f"{identifier(name.catalog, 'system', function)}({arguments})"))
+        values[place] = F.expr(f"{identifier(name.catalog, 'system', function)}({arguments})")
+    return values
+
+
+def _distributed(frame: DataFrame, table: Any, name: TableId, order: list[Expression]) -> DataFrame:
+    """Bring the rows of a partition together: few files each, and one open at a time, with sorted rows."""
+    keys = list(partition_values(table, name, table.spec()).values())
+    if not keys:
+        return frame.sortWithinPartitions(*order) if order else frame
     # Rebalance, not repartition: a partition that holds most of the batch is still written by many tasks.
     names = [f"_esker_key{index}" for index in range(len(keys))]
     keyed = frame.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))

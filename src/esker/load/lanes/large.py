@@ -2,16 +2,22 @@
 
 The same steps as in the small lane. What is compared are narrow rows (key, order value, hash, place);
 the content of a batch is kept once on the executors, and only filtered by what the comparison found.
+
+A row of the batch is known by its number, and a source without a fixed order numbers its rows differently
+each time. So the rows are read exactly once: if an executor ends with some of them, the whole batch is read
+and compared again. Everything else is computed from them and from the table's snapshot, and would be the
+same a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
+import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark import StorageLevel
 from pyspark.sql import Column as Expression
@@ -21,7 +27,7 @@ from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
 from esker.contracts.check import BAD, payload
 from esker.contracts.rules import RowRules, Tally
-from esker.engine.compat import snapshot_frame
+from esker.engine.compat import from_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.manifests import FileEntry
@@ -29,7 +35,7 @@ from esker.engine.iceberg.stage import stage
 from esker.engine.iceberg.table import TableId
 from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
-from esker.errors import BadRows, SparkFailed
+from esker.errors import BadRows, RowsLost, SparkFailed
 from esker.events import Step
 from esker.ledger.change_log import HASH_AFTER, HASH_BEFORE, OP, ORDER, ROW
 from esker.ledger.foreign import foreign
@@ -39,7 +45,7 @@ from esker.load.comparison import NO_KEY, NO_ORDER, Compared, Comparison
 from esker.load.counts import RowCounts
 from esker.load.diff import GONE, LOGGED, REPLACED, WRITTEN, Undated, verdicts_sql, winners_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
-from esker.load.places import positions
+from esker.load.places import placed_rows, positions
 from esker.load.publish import Change, Made
 from esker.load.rejected import told_rows, told_with_origin
 from esker.load.row_hash import spark_hash
@@ -53,7 +59,12 @@ BROADCAST_ROWS = 2_000_000
 """Up to so many rows, what was found about them is sent to every executor, so that content stays put."""
 
 
+_READS = 3
+"""So often the rows of a batch are read, where executors end with some of them."""
+_IN_FILE = 36
+"""Bits of a number that count the rows of a file."""
 _VERDICT = "_esker_verdict"
+_Done = TypeVar("_Done")
 
 
 @dataclass
@@ -63,8 +74,8 @@ class LargeBatch(Change):
     engine: Engine
     table: TableId
     given: Comparison
-    frame: DataFrame
-    """Incoming rows: the table's columns, DELETED, ARRIVAL and BAD, perhaps UNTIL."""
+    frame: Callable[[], DataFrame]
+    """Reads the incoming rows: the table's columns, DELETED, ARRIVAL and BAD, perhaps UNTIL."""
     fits_memory: bool
     """The rows are few enough to be kept in the memory of the executors."""
     checks: RowRules
@@ -73,24 +84,43 @@ class LargeBatch(Change):
 
     def __post_init__(self) -> None:
         self._kept = KeptFrames(self.engine)
+        self._reads = 0
         self.rules, self.fields = self.given.rules, self.given.fields
+        self._with_rows(lambda: None)
+
+    def _with_rows(self, work: Callable[[], _Done]) -> _Done:
+        """Do something with the rows of the batch, and all of it again where some of them are lost."""
+        while True:
+            try:
+                if not len(self._kept):
+                    self._reads += 1
+                    self._read()
+                return work()
+            except RowsLost:
+                self.release()
+                if self._reads >= _READS:
+                    raise
+
+    def _read(self) -> None:
+        """Read the rows, and find out about them what does not depend on the table."""
+        frame = self.frame()
         counted = self.rules.hashed(tuple(column.name for column in self.fields))
         self._hashed = spark_hash(tuple(c for c in self.fields if c.name in counted), self.given.ids)
         # Spark keeps in memory until there is none, and more than it counts: whole rows of a batch that may
         # be of any size go to the disks of the executors.
         level = StorageLevel.MEMORY_AND_DISK if self.fits_memory else StorageLevel.DISK_ONLY
-        self.rows = self._kept.keep(self.frame.withColumn(HASH_COLUMN, self._hashed), level)
+        self.rows = self._kept.keep_once(frame.withColumn(HASH_COLUMN, self._hashed), level)
         has_key = F.lit(True)
         for name in self.rules.key:
             has_key = has_key & F.col(quoted(name)).isNotNull()
         is_good = has_key & F.col(BAD).isNull()
-        if UNKNOWN in self.frame.columns:
+        if UNKNOWN in frame.columns:
             is_good = is_good & F.col(UNKNOWN).isNull()
         if self.rules.dates is not None:
             is_good = is_good & (F.col(quoted(self.rules.dates)).isNotNull() | F.col(DELETED))
         origin = F.col(ORIGIN) if ORIGIN in self.rows.columns else F.lit(None).cast("string")
         told = told_with_origin(F.col(BAD).getField("reason"), origin)
-        is_counted = self.checks.columns[0] in self.frame.columns
+        is_counted = self.checks.columns[0] in frame.columns
         broken = self.checks.counts() if is_counted else {}
         first_key = F.col(quoted(self.rules.key[0]))
         order = _or_nothing(self.rules.order_by)
@@ -134,11 +164,18 @@ class LargeBatch(Change):
     def release(self) -> None:
         self._kept.let_go()
 
+    @property
+    def reads_again(self) -> bool:
+        return self._reads > 1
+
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
+        return self._with_rows(lambda: self._compared(attempt, self.given.stamp(changeset)))
+
+    def _compared(self, attempt: Attempt, stamp: Stamp) -> Made | RowCounts:
         kept_before = len(self._kept)
         try:
             with explained("cannot compare the rows", self.engine.log, reads_source=True):
-                return self._make(attempt, self.given.stamp(changeset))
+                return self._make(attempt, stamp)
         except SparkFailed as error:
             if Attempt(self.engine, self.table).current == attempt.current:
                 raise
@@ -196,10 +233,10 @@ class LargeBatch(Change):
         live = stored.where(~F.col("s_deleted"))
         rows = live.count if self.rules.is_complete else lambda: attempt.files.rows
         self.given.check(counts, rows, self.tally)
-        has_gone = any(outcomes.get(outcome) for outcome in GONE)
-        last_rows = self._last_rows(attempt, verdicts) if has_gone else None
-        has_untold = any(row["untold"] for row in found)
-        remembered = self._remembered(verdicts, last_rows) if has_untold else None
+        gone = sum(outcomes.get(outcome, 0) for outcome in GONE)
+        last_rows = self._last_rows(attempt, verdicts, gone) if gone else None
+        untold = sum(row["untold"] for row in found)
+        remembered = self._remembered(verdicts, last_rows, untold) if untold else None
         return Compared(
             counts=counts,
             doomed=self._doomed(attempt, stored, verdicts),
@@ -267,9 +304,26 @@ class LargeBatch(Change):
             same = [F.col(f"t{index}") == F.col(f"p{index}") for index in range(len(rules.key))]
             lacked = found.where(F.col("winner").isNull()).join(self.protected, same, "left_anti")
             found = found.where(F.col("winner").isNotNull()).unionByName(lacked)
-        # Stored rows that a complete snapshot lacks get numbers of their own, below zero.
-        number = F.coalesce(F.col("winner"), -1 - F.monotonically_increasing_id())
+        number = F.col("winner")
+        if rules.is_complete:
+            # Stored rows that a complete snapshot lacks get numbers of their own, below zero: by their place,
+            # because numbers in the order of arrival would be others if an executor ends with some of them.
+            found = found.join(F.broadcast(self._file_numbers(attempt)), "file", "left")
+            place = F.shiftleft(F.col("file_number"), _IN_FILE) + F.col("pos")
+            # Of another snapshot's file: the table moved, which `positions` notices.
+            number = F.coalesce(number, -1 - F.coalesce(place, F.col("pos")))
         return found.select(number.alias("winner"), "file", "pos", "s_hash", "s_order", "s_to", "s_deleted")
+
+    def _file_numbers(self, attempt: Attempt) -> DataFrame:
+        """Return a number, from 1, for each data file of the snapshot that the attempt compares with."""
+        paths = [file.path for file in attempt.files.data]
+        numbers = pa.table(
+            {
+                "file": pa.array(paths, pa.string()),
+                "file_number": pa.array(range(1, len(paths) + 1), pa.int64()),
+            }
+        )
+        return from_arrow(self.engine.spark, numbers)
 
     def _by_content(self, attempt: Attempt, stored: DataFrame) -> DataFrame:
         """Return stored rows with the hashes of their content, also where another engine wrote them."""
@@ -284,9 +338,7 @@ class LargeBatch(Change):
         count = wanted.count()
         if not count:
             return stored
-        if count <= BROADCAST_ROWS:
-            wanted = F.broadcast(wanted)
-        anew = self._candidates(attempt).join(wanted, ["_file", "_pos"])
+        anew = self._candidates(attempt).join(sent_if_few(wanted, count), ["_file", "_pos"])
         anew = anew.select(
             F.col("_file").alias("file"), F.col("_pos").alias("pos"), self._hashed.alias("anew")
         )
@@ -305,16 +357,7 @@ class LargeBatch(Change):
         return target.where(F.col(quoted(first)).between(low, high))
 
     def _target(self, attempt: Attempt) -> DataFrame:
-        """Return the table at exactly the snapshot that the attempt compares with."""
-        if attempt.current is None:
-            return self.engine.spark.table(self.table.sql).where("false").select("*", "_file", "_pos")
-        if attempt.is_as_written:
-            found = snapshot_frame(self.engine.spark, self.table.sql, attempt.current)
-        else:
-            # A snapshot has the columns of its time: later ones would be missing, renamed ones unknown. Then
-            # the table itself is read; if it moves on meanwhile, the swap fails and all is done again.
-            found = self.engine.spark.read.table(self.table.sql)
-        return found.select("*", "_file", "_pos")
+        return placed_rows(self.engine, self.table, attempt)
 
     def _forgotten(self, attempt: Attempt, moment: datetime) -> DataFrame:
         """Return the order values of remembered deletes of the batch's keys."""
@@ -344,16 +387,17 @@ class LargeBatch(Change):
             untold = untold | (F.col("outcome").isin(*GONE) & F.col("final").isNotNull())
         return untold
 
-    def _remembered(self, verdicts: DataFrame, last_rows: DataFrame | None) -> DataFrame:
+    def _remembered(self, verdicts: DataFrame, last_rows: DataFrame | None, count: int) -> DataFrame:
         """Return the key and the order value of deletes that no row of the table will tell of."""
         keys = [quoted(name) for name in self.rules.key]
         untold = verdicts.where(self._is_untold() & ~F.col("outcome").isin(*GONE))
         untold = untold.select(F.col("winner").alias(SEQUENCE), F.col("final").alias(ORDER))
-        rows = self.rows.join(F.broadcast(untold), SEQUENCE).select(*keys, ORDER)
+        rows = self.rows.join(sent_if_few(untold, count), SEQUENCE).select(*keys, ORDER)
         if last_rows is not None and self.rules.deleted_column is None:
             gone = last_rows.select(*keys, _of_verdict("final").alias(ORDER))
             rows = rows.unionByName(gone.where(F.col(ORDER).isNotNull()))
-        return rows.coalesce(1)
+        # As a step of its own: coalesce(1) would let one task alone look for them.
+        return rows.repartition(1)
 
     def _verdicts(self, stored: DataFrame, forgotten: DataFrame) -> DataFrame:
         sql = verdicts_sql(self.rules, "{winners}", "{stored}", "{forgotten}")
@@ -368,12 +412,12 @@ class LargeBatch(Change):
         gone = stored.join(kept, "winner").where(F.col("outcome").isin(*REPLACED) | surplus)
         return positions(attempt, gone, "file", "pos")
 
-    def _last_rows(self, attempt: Attempt, verdicts: DataFrame) -> DataFrame:
+    def _last_rows(self, attempt: Attempt, verdicts: DataFrame, count: int) -> DataFrame:
         """Return the stored rows of keys that are deleted, with what the verdicts say of them."""
         gone = verdicts.where(F.col("outcome").isin(*GONE)).select(
             F.col("file").alias("_file"), F.col("pos").alias("_pos"), _as_one()
         )
-        whole = self._target(attempt).join(F.broadcast(gone), ["_file", "_pos"])
+        whole = self._target(attempt).join(sent_if_few(gone, count), ["_file", "_pos"])
         # Other engines leave rows with a hash of other rows: it must not go on into Esker's own files.
         whole = whole.withColumn(HASH_COLUMN, self._hashed)
         if self.rules.deleted_column:
@@ -381,16 +425,14 @@ class LargeBatch(Change):
             if self.rules.order_by:
                 kind = whole.schema[self.rules.order_by].dataType
                 whole = whole.withColumn(self.rules.order_by, _of_verdict("final").cast(kind))
-        return self._kept.keep(whole.drop("_file", "_pos"))
+        return self._kept.keep(whole.drop("_file", "_pos"), level_for(count))
 
     def _arriving(self, verdicts: DataFrame, outcomes: tuple[str, ...]) -> DataFrame:
         """Return the incoming rows with some outcomes, as the table gets them."""
         wanted = verdicts.where(F.col("outcome").isin(*outcomes)).select(
             F.col("winner").alias(SEQUENCE), _as_one()
         )
-        if self.read <= BROADCAST_ROWS:
-            wanted = F.broadcast(wanted)
-        rows = self.rows.join(wanted, SEQUENCE)
+        rows = self.rows.join(sent_if_few(wanted, self.read), SEQUENCE)
         if self.rules.deleted_column:
             rows = rows.withColumn(self.rules.deleted_column, F.lit(False))
         return rows
@@ -445,6 +487,20 @@ class LargeBatch(Change):
 
     def _sql(self, text: str, **frames: Any) -> DataFrame:
         return self.engine.spark.sql(text, None, **frames)
+
+
+def sent_if_few(found: DataFrame, count: int) -> DataFrame:
+    """Return what was found about so many rows, with the hint to send it to every executor if they are few.
+
+    The rows of the table or the batch then stay where they are. Of many, the driver and each executor would
+    have all in memory: Spark chooses how to join them.
+    """
+    return F.broadcast(found) if count <= BROADCAST_ROWS else found
+
+
+def level_for(count: int) -> StorageLevel:
+    """Return where so many whole rows are kept."""
+    return StorageLevel.MEMORY_AND_DISK if count <= BROADCAST_ROWS else StorageLevel.DISK_ONLY
 
 
 def _or_nothing(name: str | None) -> Expression:

@@ -14,7 +14,7 @@ from esker.load.comparison import Compared
 from esker.load.counts import RowCounts
 from esker.load.edits import edit_steps, numbered_sql
 from esker.load.incoming import ARRIVAL, DELETED, SEQUENCE
-from esker.load.lanes.large import BROADCAST_ROWS, LargeBatch
+from esker.load.lanes.large import LargeBatch, level_for, sent_if_few
 from esker.load.places import positions
 from esker.project.reserved import HASH_COLUMN
 from esker.project.types import quoted
@@ -64,10 +64,10 @@ class LargeEdits(LargeBatch):
         duplicates = self.read - self.rejected - sum(outcomes.values()) + outcomes.get("missing", 0)
         counts = RowCounts.of_outcomes(outcomes, duplicates=duplicates, quarantined=self.rejected)
         self.given.check(counts, lambda: attempt.files.rows, self.tally)
-        is_small = sum(row["count"] for row in found) <= BROADCAST_ROWS
         told = edits.where(F.col("writes") | F.col("op").isNotNull())
-        rows = self._contents(attempt, told, is_small=is_small)
-        remembered = self._unseen(edits) if sum(row["unseen"] for row in found) else None
+        rows = self._contents(attempt, told, sum(row["count"] for row in found))
+        unseen = sum(row["unseen"] for row in found)
+        remembered = self._unseen(edits, unseen) if unseen else None
         return Compared(
             counts=counts,
             doomed=positions(attempt, edits.where("removes"), "file", "pos"),
@@ -92,32 +92,30 @@ class LargeEdits(LargeBatch):
     def _names(self) -> list[str]:
         return [quoted(column.name) for column in self.fields]
 
-    def _contents(self, attempt: Attempt, edits: DataFrame, *, is_small: bool) -> DataFrame:
+    def _contents(self, attempt: Attempt, edits: DataFrame, count: int) -> DataFrame:
         """Return the rows that edits are about: of the batch, or stored ones; each with its edit."""
         edit = F.struct(*(name for name in edits.columns if name not in ("file", "pos"))).alias(_EDIT)
         wanted = edits.where(F.col("place").isNotNull()).select(F.col("place").alias(SEQUENCE), edit)
         stored = edits.where(F.col("place").isNull()).select(
             F.col("file").alias("_file"), F.col("pos").alias("_pos"), edit
         )
-        if is_small:
-            wanted, stored = F.broadcast(wanted), F.broadcast(stored)
-        coming = self.rows.join(wanted, SEQUENCE)
-        there = self._target(attempt).join(stored, ["_file", "_pos"])
+        coming = self.rows.join(sent_if_few(wanted, count), SEQUENCE)
+        there = self._target(attempt).join(sent_if_few(stored, count), ["_file", "_pos"])
         columns = [*self._names, _EDIT]
         rows = coming.select(*columns).unionByName(there.select(*columns))
         if self.rules.versions is not None:
             told = ("valid_from", "valid_to", "is_current")
             for name, source in zip(self.rules.versions.names, told, strict=True):
                 rows = rows.withColumn(name, _of_edit(source).cast(rows.schema[name].dataType))
-        return self._kept.keep(rows)
+        return self._kept.keep(rows, level_for(count))
 
-    def _unseen(self, edits: DataFrame) -> DataFrame | None:
+    def _unseen(self, edits: DataFrame, count: int) -> DataFrame | None:
         """Return the deletes that no row of the table will tell of: key and order value."""
         if self.rules.order_by is None:
             return None
         unseen = edits.where("remember").select(F.col("number").alias(SEQUENCE), F.col("final").alias(ORDER))
         keys = [quoted(name) for name in self.rules.key]
-        return self.rows.join(F.broadcast(unseen), SEQUENCE).select(*keys, ORDER).coalesce(1)
+        return self.rows.join(sent_if_few(unseen, count), SEQUENCE).select(*keys, ORDER).repartition(1)
 
     def _log(self, rows: DataFrame) -> DataFrame:
         """Return the rows of the change log."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from pyspark.sql import DataFrame
+
 from esker.contracts.evolution import find
 from esker.engine.iceberg.commit import Attempt
 from esker.errors import NoMoment
@@ -105,7 +107,10 @@ class Keyed:
                 return small(
                     given, *parts, loading.connection, attempt, protected=found.protected, tally=found.tally
                 )
-        frame = incoming(batch.frame(), batch.columns, given.rules, mark, loading.rules)
+
+        def frame() -> DataFrame:
+            return incoming(batch.frame(), batch.columns, given.rules, mark, loading.rules)
+
         large = LargeBatch if given.rules.is_unique else LargeEdits
         size = batch.weight.bytes
         fits = size is not None and size <= pipeline.small_lane.max_bytes
