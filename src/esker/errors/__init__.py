@@ -136,6 +136,7 @@ from esker.errors.reading import (
     ChangesMissing,
     NotWithoutSpark,
     ReaderNotInstalled,
+    ScanInvalid,
     TaskNotOpened,
 )
 from esker.errors.recover import (
@@ -290,6 +291,7 @@ __all__ = [
     "ResourceNotFound",
     "RuleEngineFailed",
     "RulesBroken",
+    "ScanInvalid",
     "SchemaMoved",
     "SecretOnCommandLine",
     "SideTableForeign",
