@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -34,6 +35,8 @@ from pyiceberg.types import (
     StructType,
     TimestampType,
     TimestamptzType,
+    TimeType,
+    UUIDType,
 )
 
 from esker.engine.iceberg.table import TableId
@@ -251,6 +254,38 @@ def test_widened_and_renamed_columns(make_table: Callable[..., Shelf]) -> None:
     found = project.scan("shop.works", where="number < 5000000000")
     assert sorted(found.to_arrow()["number"].to_pylist()) == [1, 2]
     assert project.scan("shop.works", where="number = 1").to_arrow().num_rows == 1
+
+
+def test_values_at_the_edge_of_their_type(make_table: Callable[..., Shelf]) -> None:
+    """A value beyond the range of a column is none of its values; UUIDs and times of day are compared too."""
+    own = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
+    schema = Schema(
+        NestedField(1, "id", IntegerType(), required=False),
+        NestedField(2, "key", UUIDType(), required=False),
+        NestedField(3, "hour", TimeType(), required=False),
+    )
+    most = 2**31 - 1
+    rows = [
+        {"id": 1, "key": own.bytes, "hour": time(9)},
+        {"id": most, "key": UUID(int=7).bytes, "hour": time(14, 30)},
+        {"id": None, "key": None, "hour": None},
+    ]
+    project, _ = make_table(rows, schema=schema, spec=UNPARTITIONED_PARTITION_SPEC)
+    expected = {
+        "id IN (1, 99999999999)": [1],
+        "id IN (99999999999, 99999999998)": [],
+        "id NOT IN (99999999999, 99999999998)": [1, most],
+        "id < 99999999999": [1, most],
+        "id > 99999999999": [],
+        "NOT id > 99999999999": [1, most],
+        "NOT id IN (1, 99999999999)": [most],
+        f"key = '{own}'": [1],
+        f"key != '{own}'": [most],
+        f"key IN ('{own}', '{UUID(int=8)}')": [1],
+        f"key NOT IN ('{own}', '{UUID(int=8)}')": [most],
+        "hour >= '10:00:00'": [most],
+    }
+    assert {where: ids(project.scan("shop.works", where=where)) for where in expected} == expected
 
 
 def test_an_older_snapshot_and_an_empty_table(make_table: Callable[..., Shelf]) -> None:

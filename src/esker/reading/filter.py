@@ -16,20 +16,34 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import (
+    AlwaysFalse,
     AlwaysTrue,
     And,
     BooleanExpression,
     BoundTerm,
+    GreaterThan,
     GreaterThanOrEqual,
+    In,
     LessThan,
+    LessThanOrEqual,
     LiteralPredicate,
     Not,
+    NotEqualTo,
+    NotNull,
     Or,
     Reference,
     SetPredicate,
     UnboundPredicate,
 )
-from pyiceberg.expressions.literals import DateLiteral, DecimalLiteral, Literal, LongLiteral, TimestampLiteral
+from pyiceberg.expressions.literals import (
+    AboveMax,
+    BelowMin,
+    DateLiteral,
+    DecimalLiteral,
+    Literal,
+    LongLiteral,
+    TimestampLiteral,
+)
 from pyiceberg.expressions.parser import parse
 from pyiceberg.expressions.visitors import (
     BooleanExpressionVisitor,
@@ -49,10 +63,9 @@ from pyiceberg.types import (
     IntegerType,
     LongType,
     PrimitiveType,
-    TimestampNanoType,
     TimestampType,
-    TimestamptzNanoType,
     TimestamptzType,
+    UUIDType,
 )
 from pyparsing import ParseBaseException
 
@@ -60,14 +73,13 @@ from esker.errors import ScanInvalid
 from esker.project.suggest import closest
 
 _EPOCH = datetime(1970, 1, 1)
+_UUID = pa.binary(16)
 _GRAMMAR = (
     "Write comparisons with AND, OR and NOT, values in single quotes: status = 'open' AND amount >= 10. "
     "There are =, !=, <, <=, >, >=, BETWEEN, IN, IS NULL, IS NAN and LIKE 'abc%'; a boolean column is "
     "compared with true or false."
 )
 _TIMES = "Write 2026-11-03, 2026-11-03T14:00 or 2026-11-03T14:00+01:00; without a zone it is UTC."
-_WITH_ZONE = (TimestamptzType, TimestamptzNanoType)
-_WITHOUT_ZONE = (TimestampType, TimestampNanoType)
 
 
 @dataclass(frozen=True)
@@ -81,9 +93,7 @@ class TimeRange:
     def expression(self, table: str, schema: Schema) -> BooleanExpression:
         """Return it as a filter, or raise ScanInvalid."""
         kind = _type_of(table, schema, self.column)
-        if not isinstance(
-            kind, DateType | TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType
-        ):
+        if not _is_time(kind):
             why = f'Column "{self.column}" is of type {kind}, which is neither a date nor a timestamp.'
             raise ScanInvalid(
                 table, why, f'Name a time column, or compare its values: where="{self.column} >= …"'
@@ -121,7 +131,7 @@ class RowFilter:
             found = And(found, times.expression(table, schema))
         if isinstance(found, AlwaysTrue):
             return None
-        made = cls(schema, rewrite_not(found))
+        made = cls(schema, found)
         try:
             schema_to_pyarrow(schema).empty_table().filter(made.arrow)
         except (ValueError, TypeError, NotImplementedError, pa.ArrowException) as error:
@@ -170,10 +180,32 @@ def chosen(table: str, schema: Schema, columns: Sequence[str] | None, further: I
 
 
 class _AsSql(_ConvertToArrowExpression):
-    """PyIceberg's own conversion keeps the nulls of `x NOT IN (…)`; SQL does not."""
+    """PyIceberg's own conversion keeps the nulls of `x NOT IN (…)`, and Arrow compares no UUIDs."""
+
+    def visit_equal(self, term: BoundTerm, literal: Literal[Any]) -> pc.Expression:
+        if _is_uuid(term):
+            return self._bytes(term) == pa.scalar(literal.value, _UUID)
+        return super().visit_equal(term, literal)
+
+    def visit_not_equal(self, term: BoundTerm, literal: Literal[Any]) -> pc.Expression:
+        if _is_uuid(term):
+            return self._bytes(term) != pa.scalar(literal.value, _UUID)
+        return super().visit_not_equal(term, literal)
+
+    def visit_in(self, term: BoundTerm, literals: set[Any]) -> pc.Expression:
+        if _is_uuid(term):
+            return self._bytes(term).isin(pa.array(list(literals), _UUID))
+        return super().visit_in(term, literals)
 
     def visit_not_in(self, term: BoundTerm, literals: set[Any]) -> pc.Expression:
-        return super().visit_not_in(term, literals) & self.visit_not_null(term)
+        return ~self.visit_in(term, literals) & self.visit_not_null(term)
+
+    def _bytes(self, term: BoundTerm) -> pc.Expression:
+        return pc.field(self._get_field_name(term)).cast(_UUID)
+
+
+def _is_uuid(term: BoundTerm) -> bool:
+    return isinstance(term.ref().field.field_type, UUIDType)
 
 
 def _parsed(table: str, schema: Schema, where: str) -> BooleanExpression:
@@ -186,7 +218,8 @@ def _parsed(table: str, schema: Schema, where: str) -> BooleanExpression:
     except ValueError as error:
         why = f'The filter "{where}" cannot be understood: {_first_line(error)}.'
         raise ScanInvalid(table, why, _GRAMMAR) from None
-    return visit(found, _Typed(table, schema))
+    # Without NOT from here on: a null matches neither a comparison nor its opposite.
+    return visit(rewrite_not(found), _Typed(table, schema))
 
 
 class _Typed(BooleanExpressionVisitor[BooleanExpression]):
@@ -199,7 +232,7 @@ class _Typed(BooleanExpressionVisitor[BooleanExpression]):
         return AlwaysTrue()
 
     def visit_false(self) -> BooleanExpression:
-        return ~AlwaysTrue()
+        return AlwaysFalse()
 
     def visit_not(self, child_result: BooleanExpression) -> BooleanExpression:
         return Not(child_result)
@@ -218,10 +251,17 @@ class _Typed(BooleanExpressionVisitor[BooleanExpression]):
         assert isinstance(term, Reference)
         kind = _type_of(self.table, self.schema, term.name)
         if isinstance(predicate, LiteralPredicate):
-            return type(predicate)(term, self._value(term.name, kind, predicate.literal))
+            value = self._value(term.name, kind, predicate.literal)
+            if isinstance(value, AboveMax | BelowMin):
+                return _beyond(term, predicate, value)
+            return type(predicate)(term, value)
         if isinstance(predicate, SetPredicate):
             values = {self._value(term.name, kind, each) for each in predicate.literals}
-            return type(predicate)(term, values)
+            # Beyond the range of the column: PyIceberg would compare with the end of the range.
+            possible = {each for each in values if not isinstance(each, AboveMax | BelowMin)}
+            if not possible:
+                return AlwaysFalse() if isinstance(predicate, In) else NotNull(term=term)
+            return type(predicate)(term, possible)
         return predicate
 
     def _value(self, column: str, kind: IcebergType, given: Any) -> Literal[Any]:
@@ -232,6 +272,14 @@ class _Typed(BooleanExpressionVisitor[BooleanExpression]):
         except (ValueError, TypeError, ArithmeticError):
             why = f'Column "{column}" is of type {kind}, and cannot be compared with {given!s}.'
             raise ScanInvalid(self.table, why, _TIMES if _is_time(kind) else _GRAMMAR) from None
+
+
+def _beyond(term: Reference, predicate: LiteralPredicate, value: Literal[Any]) -> BooleanExpression:
+    """Return a comparison with a value beyond all that a column may have: all of them match, or none."""
+    below = isinstance(predicate, LessThan | LessThanOrEqual)
+    above = isinstance(predicate, GreaterThan | GreaterThanOrEqual)
+    all_match = below if isinstance(value, AboveMax) else above
+    return NotNull(term=term) if all_match or isinstance(predicate, NotEqualTo) else AlwaysFalse()
 
 
 def _as_type(kind: PrimitiveType, given: Literal[Any]) -> Literal[Any]:
@@ -257,9 +305,7 @@ def _as_type(kind: PrimitiveType, given: Literal[Any]) -> Literal[Any]:
 
 
 def _is_time(kind: IcebergType) -> bool:
-    return isinstance(
-        kind, DateType | TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType
-    )
+    return isinstance(kind, DateType | TimestampType | TimestamptzType)
 
 
 def _compared(
