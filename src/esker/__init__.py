@@ -19,8 +19,8 @@ __all__ = ["__version__", "open", "reached", "source", "transform"]
 def open(folder: str | Path = ".", env: str | None = None) -> OpenProject:
     """Open the project in a folder. Spark starts with the first thing that needs it.
 
-    Where PySpark is not installed, the project can be read (`changes`, `reindex_tasks`); all else raises
-    SparkNotInstalled.
+    Where PySpark is not installed, the project can be read (`scan`, `changes`, `reindex_tasks`); all else
+    raises SparkNotInstalled.
     """
     # Imported here, because the API brings PySpark along, which `esker --help` must not wait for.
     try:

@@ -18,6 +18,7 @@ from esker.ledger import dead_letters
 from esker.ledger.dead_letters import ARROW, DEAD, RESOLVED, DeadLetters
 from esker.ledger.retention import trim
 from tests.deliver.told import TRANSFORM, Tell, Told
+from tests.recover.damage import checks, pointer, repair, truncate
 
 pytestmark = pytest.mark.spark
 
@@ -125,6 +126,23 @@ def test_dead_letters_are_sent_as_their_rows_are_by_now(tell: Tell) -> None:
     assert (result.rows.resolved, result.dead) == (1, 0)
     assert told.titles() == {"1": "Third", "5": "Five"}
     assert told.deliver(retry_dead=True).rows.rows == 0
+
+
+def test_a_broken_table_of_dead_letters_is_repaired(tell: Tell) -> None:
+    """`esker fsck` looks at it as at Esker's other tables, and each letter is there once afterwards."""
+    told = tell(**WORK)
+    write(told, STRICT)
+    for number in (1, 2, 3):
+        told.load({"id": number, "title": ""})
+        assert told.deliver().rows.dead == 1
+    truncate(pointer(told.works.folder, "search__dead"))
+    project = told.works.folder.open()
+    assert checks(project) == ["metadata"]
+    assert {str(each.table) for each in repair(project)} == {"shop.search__dead"}
+    assert checks(project) == []
+    told.works.project = project
+    assert sorted(letter["id"] for letter in told.letters()) == ["1", "2", "3"]
+    assert told.deliver(retry_dead=True).rows.known == 3
 
 
 def test_a_row_that_is_gone_by_now_is_deleted(tell: Tell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ import pytest
 from esker.engine.iceberg.file_frame import SnapshotFiles
 from esker.engine.iceberg.table import TableId
 from esker.errors import (
+    ConsumerBusy,
     Interrupted,
     InvalidProject,
     ReindexNeeded,
@@ -23,6 +25,7 @@ from esker.errors import (
     TaskOutlived,
 )
 from esker.events import Delivered, DeliveryStep, Event
+from esker.ledger.leases import held
 from esker.ledger.retention import trim
 from tests.deliver.meeting import Meeting
 from tests.deliver.shelf import Heap
@@ -301,6 +304,22 @@ def test_an_interruption_stops_all_tasks(tell: Tell) -> None:
     assert told.shelf.alias == "first"
     told.reindex()
     assert len(told.titles()) == 180
+
+
+def test_a_consumer_that_is_busy(tell: Tell) -> None:
+    """Neither is a reindex begun nor is the consumer let go of while somebody delivers to it."""
+    told = tell()
+    told.load({"id": 1, "title": "a"})
+    project = told.works.project
+    asked: tuple[tuple[str, Callable[[str], object]], ...] = (
+        ("search", project.reindex_plan),
+        ("gone", project.forget_consumer),
+    )
+    for name, ask in asked:
+        lease = f"{project.project.state_key}/consumer/{name}"
+        with held(project.state, lease), pytest.raises(ConsumerBusy):
+            ask(name)
+        ask(name)
 
 
 def test_some_ids_are_sent_again(tell: Tell) -> None:

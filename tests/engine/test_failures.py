@@ -10,7 +10,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from esker.engine.failures import explained
-from esker.errors import OutOfMemory, SparkFailed
+from esker.errors import OutOfMemory, SparkFailed, StoreNotDeclared
 
 _LOG = Path("spark.log")
 
@@ -28,6 +28,13 @@ def test_java_that_ended_for_want_of_memory(tmp_path: Path) -> None:
         with pytest.raises(OutOfMemory) as told, explained("cannot write", log):
             raise error
         assert str(log) in told.value.reason
+
+
+@pytest.mark.parametrize("name", ["software/amazon/awssdk/Client", "com/google/cloud/x", "com/azure/core"])
+def test_a_store_whose_classes_are_not_there(name: str) -> None:
+    """A location in a store that the project does not declare: its client's classes were not loaded."""
+    with pytest.raises(StoreNotDeclared), explained("cannot read", _LOG):
+        raise PySparkException(f"java.lang.NoClassDefFoundError: {name}")
 
 
 class _Dying(PySparkException):

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from esker.engine import session
-from esker.errors import JarNotLoaded
+from esker.engine.catalogs.binding import Binding
+from esker.errors import JarNotLoaded, KeysOfAnother, SecretOnCommandLine
+from esker.project import load_project
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -30,3 +32,27 @@ def test_project_that_needs_a_jar_that_was_not_loaded(
     monkeypatch.setattr(session, "needed_jars", lambda project: ["iceberg", "another"])
     with pytest.raises(JarNotLoaded, match="another"):
         _ = make_folder().open().engine
+
+
+def test_keys_that_a_client_takes_from_the_process(folder: Folder) -> None:
+    """A second project in one process, with other keys, is refused before it reads as the first one."""
+    engine = folder.open().engine
+    engine._tell_java(_told_java("one"))
+    engine._tell_java(_told_java("one"))
+    with pytest.raises(KeysOfAnother):
+        engine._tell_java(_told_java("two"))
+
+
+def _told_java(value: str) -> Binding:
+    return Binding({}, (), "", java={"esker.test.key": value})
+
+
+def test_a_secret_among_the_options_of_java(
+    make_folder: Callable[..., Folder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command line can be read by everybody on the machine: Java is not started with it."""
+    monkeypatch.setenv("SHOP_TOKEN", "opensesame-of-java")
+    conf = {"spark.driver.extraJavaOptions": "-Dtoken=${SHOP_TOKEN}"}
+    folder = make_folder(spark={"conf": conf})
+    with pytest.raises(SecretOnCommandLine):
+        session._start_context(load_project(folder.path))

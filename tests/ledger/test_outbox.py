@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
-from esker.errors import LogAhead, OutboxFull, SideTableForeign
+from esker.engine.iceberg.table import TableId
+from esker.errors import LogAhead, LogGap, OutboxFull, SideTableForeign, SideTableLost
 from esker.events import Event, Reached, Step
 from esker.ledger.change_log import BATCH, CHANGESET, COMMITTED_AT, ROW, RUN
+from esker.ledger.consumer_tags import move_tag
 from tests.load.works import CHANGES, LANES, WORKS, Make, Row, Works, at
 
 pytestmark = pytest.mark.spark
@@ -277,6 +279,24 @@ def test_staged_changes_that_nothing_tells_any_more(works: Works) -> None:
     assert "changeset 2 is gone" in result.notes[-1]
     assert {row[CHANGESET] for row in works.log()} == {1}
     assert titles(works) == {1: "b", 2: "a", 50: "c"}
+
+
+def test_outbox_that_does_not_follow_the_log(works: Works) -> None:
+    """A changeset between the log and the outbox is lost: changes are not read past it."""
+    with pytest.raises(Stopped):
+        works.load([{"id": 1, "at": 2, "title": "b"}], at(Step.AFTER_COMMIT, stop))
+    owed = json.dumps([entry | {"n": 3} for entry in works.outbox()])
+    works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('esker.outbox' = '{owed}')")
+    with pytest.raises(LogGap):
+        works.project.changes("shop.works")
+    assert works.log()[-1][CHANGESET] == 1
+
+
+def test_tag_on_a_log_that_is_down(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer's tag that cannot be set is an error: without it, changes would be taken out of the log."""
+    log = TableId("lake", "shop.works__changes")
+    with log_is_down(monkeypatch), pytest.raises(SideTableLost, match="could not be set"):
+        move_tag(works.project.engine, log, "esker-trial", works.snapshots(CHANGES)[0])
 
 
 def drop(works: Works) -> None:

@@ -20,7 +20,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from esker.engine.iceberg import lookup
 from esker.engine.iceberg.table import TableId, java_table
-from esker.errors import RowsLost, UnsuitableKey
+from esker.errors import NotWithoutSpark, RowsLost, UnsuitableKey
 from esker.events import Step
 from tests.load.works import CHANGES, QUARANTINE, WORKS, Make, Row, Works, at, both_lanes, large_in_soak
 
@@ -483,6 +483,62 @@ def test_readers_agree(make: Make, lane: str, deletes: str) -> None:
         read = [tuple(row[name] for name in names) for row in reader(works)]
         assert len(read) == len(set(read))
         assert set(read) == expected
+
+
+@pytest.mark.parametrize(
+    ("format", "version", "lane"),
+    [
+        ("avro", 2, "small"),
+        ("orc", 2, "small"),
+        *(
+            pytest.param(format, version, lane, marks=pytest.mark.soak)
+            for format, version, lane in (
+                ("avro", 2, "large"),
+                ("orc", 2, "large"),
+                ("avro", 3, "small"),
+                ("orc", 3, "large"),
+            )
+        ),
+    ],
+)
+def test_files_in_avro_and_orc(make: Make, format: str, version: int, lane: str) -> None:
+    """Updates, deletes and undeletes, also of rows whose file Spark has deleted others of, in files like it.
+
+    A batch that asks for the small lane takes the large one: this process writes Parquet.
+    """
+    works = make(lane=lane, order_by="at", format=format, format_version=version)
+
+    def load(at: int, title: str, *numbers: int, deleted: bool = False) -> Any:
+        rows = [{"id": n, "at": at, "title": title, "deleted": deleted} for n in numbers]
+        return works.load(rows).rows
+
+    assert load(1, "a", *range(10)).inserted == 10
+    assert load(2, "b", 0, 1, 2).updated == 3
+    assert load(3, "c", 1, 5, deleted=True).deleted == 2
+    assert load(4, "d", 1).undeleted == 1
+    assert works.replayed() == works.rows()
+    works.sql(
+        f"ALTER TABLE {WORKS} SET TBLPROPERTIES "
+        f"('write.delete.mode' = 'merge-on-read', 'write.delete.format.default' = '{format}')"
+    )
+    works.sql(f"DELETE FROM {WORKS} WHERE id IN (3, 4)")
+    written = {row.file_format for row in works.sql(f"SELECT file_format FROM {WORKS}.delete_files")}
+    assert version == 3 or format.upper() in written
+    found = load(5, "e", 2, 3, 6, 11)
+    assert (found.updated, found.inserted) == (2, 2)
+    works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('format-version' = '3')")
+    assert load(6, "f", 7, 0).updated == 2
+    expected = {0: "f", 1: "d", 2: "e", 3: "e", 5: "c", 6: "e", 7: "f", 8: "a", 9: "a", 11: "e"}
+    assert titles(works) == expected
+    assert [number for number, row in works.rows().items() if row["deleted"]] == [5]
+    data = {row.file_format for row in works.sql(f"SELECT file_format FROM {WORKS}.data_files")}
+    assert data == {format.upper()}
+    scan = works.project.scan("shop.works", columns=["id", "title"])
+    if format == "orc":
+        assert {row["id"]: row["title"] for row in scan.to_arrow().to_pylist()} == expected
+    else:
+        with pytest.raises(NotWithoutSpark):
+            scan.to_arrow()
 
 
 # --- format versions -----------------------------------------------------------------------------

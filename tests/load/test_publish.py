@@ -11,6 +11,7 @@ import pytest
 
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.errors import (
+    CatalogUnreachable,
     EskerError,
     Fenced,
     LedgerForeign,
@@ -18,6 +19,8 @@ from esker.errors import (
     LedgerUnreadable,
     LoadedFilesDamaged,
     PublishConflict,
+    PublishUnknown,
+    SchemaMoved,
     TableRewound,
 )
 from esker.events import Event, Listener, Reached, Step
@@ -251,6 +254,50 @@ def test_column_added_while_a_batch_is_staged(loaded: Folder) -> None:
     act = at(Step.STAGED, lambda: sql(loaded, f"ALTER TABLE {SALES} ADD COLUMN note string"))
     assert loaded.run(listen=act).rows.inserted == 1
     assert loaded.rows() == [(1, None), (2, None), (3, None)]
+
+
+def test_columns_that_change_again_and_again(loaded: Folder) -> None:
+    """After some attempts the run gives up: nothing is published, and the next run loads all."""
+    added = 0
+
+    def listen(event: Event) -> None:
+        nonlocal added
+        if isinstance(event, Reached) and event.step is Step.STAGED:
+            added += 1
+            sql(loaded, f"ALTER TABLE {SALES} ADD COLUMN note{added} string")
+
+    with pytest.raises(SchemaMoved):
+        loaded.run(listen=listen)
+    assert loaded.rows("shop.sales", "id") == [(1,), (2,)]
+    assert loaded.run().rows.inserted == 1
+
+
+def test_catalog_that_is_gone_after_a_commit(loaded: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the batch landed, nobody knows: the run says so, removes nothing, and the next one looks."""
+    swap, look = Attempt.swap, Attempt.__init__
+    is_gone = False
+
+    def deaf(self: Attempt) -> None:
+        nonlocal is_gone
+        swap(self)
+        is_gone = "shop/sales__files" not in self._table.location()
+        if is_gone:
+            raise SwapFailed("CommitStateUnknownException", "no answer")
+
+    def refuse(self: Attempt, *arguments: Any, **keys: Any) -> None:
+        if is_gone:
+            raise CatalogUnreachable("lake", "connection refused")
+        look(self, *arguments, **keys)
+
+    monkeypatch.setattr(Attempt, "swap", deaf)
+    monkeypatch.setattr(Attempt, "__init__", refuse)
+    monkeypatch.setattr("esker.engine.iceberg.rounds.LONGEST_PAUSE", 0.01)
+    with pytest.raises(PublishUnknown):
+        loaded.run()
+    monkeypatch.setattr(Attempt, "swap", swap)
+    monkeypatch.setattr(Attempt, "__init__", look)
+    assert loaded.rows() == [(1,), (2,), (3,)]
+    assert loaded.run().rows.read == 0
 
 
 def test_table_made_anew_while_its_first_batch_is_staged(folder: Folder) -> None:

@@ -19,10 +19,11 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from esker.cli.submitted import main
+from esker.engine import submitted
 from esker.engine.java import find_java
 from esker.engine.pins import RUNTIMES, spark_minor
 from esker.engine.submitted import check_iceberg
-from esker.errors import CannotExport, OtherIceberg, UnknownPipeline
+from esker.errors import CannotExport, OtherIceberg, OtherSpark, UnknownPipeline
 from esker.pipeline.export import Bundle, export_platform
 from esker.pipeline.export.platform import Job
 from esker.project import load_project
@@ -134,6 +135,14 @@ def test_another_iceberg_is_refused(folder: Folder) -> None:
     check_iceberg(jvm, RUNTIMES[spark_minor()].jars["iceberg"].rpartition(":")[2])
     with pytest.raises(OtherIceberg, match=r"Esker needs 0\.1"):
         check_iceberg(jvm, "0.1")
+
+
+def test_a_platform_with_another_spark(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its PySpark is one version, and the Spark that it started is another."""
+    jvm = folder.open().engine.spark.sparkContext._jvm
+    monkeypatch.setattr(submitted, "spark_minor", lambda: "2.4")
+    with pytest.raises(OtherSpark, match=r"2\.4"):
+        submitted._check_versions(jvm)
 
 
 @pytest.mark.server

@@ -50,7 +50,8 @@ def test_before_and_after_the_first_run(make_folder: MakeFolder) -> None:
     [upstream] = after.lineage.upstream
     assert (upstream.pipeline, upstream.source, upstream.reads) == ("sales", "files", "landing/*.csv")
     assert upstream.changeset == after.lineage.changeset == 1
-    assert set(after.lineage.beside) >= {"shop.sales__changes", "shop.sales__quality"}
+    beside = {f"shop.sales__{ending}" for ending in ("changes", "files", "quality")}
+    assert set(after.lineage.beside) >= beside
     assert after.statistics is not None
     assert after.statistics.files.rows == 2
     assert {c.column: c.nulls for c in after.statistics.columns}["email"] == 1

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from esker.engine.iceberg.metadata import Snapshot
 from esker.errors import NoQuality, UnknownPoint
+from esker.pipeline.quality import Counted
 from tests.contracts.folder import MakeFolder, contract, contract_folder
+from tests.folder import Folder
 
-pytestmark = pytest.mark.spark
+spark = pytest.mark.spark
 
 CONTRACT = contract(
     """
@@ -24,6 +27,7 @@ CONTRACT = contract(
 )
 
 
+@spark
 @pytest.mark.parametrize(
     "keys",
     [
@@ -60,6 +64,7 @@ def test_history(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
     assert folder.open().table("shop.sales__quality").count() == count
 
 
+@spark
 def test_points(make_folder: MakeFolder) -> None:
     folder = contract_folder(make_folder, CONTRACT)
     with pytest.raises(NoQuality):
@@ -78,9 +83,85 @@ def test_points(make_folder: MakeFolder) -> None:
         opened.quality("shop.sales", as_of="yesterday")
 
 
-def test_without_a_contract_none_is_kept(make_folder: MakeFolder) -> None:
-    folder = make_folder()
-    folder.write_csv("landing/a.csv", ["id"], [(1,)])
-    folder.run()
+@spark
+def test_without_a_contract(make_folder: MakeFolder) -> None:
+    """Counts of rows come from the table's own snapshots: no table is kept beside it."""
+    keys: dict[str, Any] = {"mode": "upsert", "key": ["id"], "lane": "small"}
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(**keys)})
     with pytest.raises(NoQuality):
         folder.open().quality("shop.sales")
+    folder.write_csv("landing/a.csv", ["id", "name"], [(1, "a"), (2, "b")])
+    first = folder.run()
+    folder.write_csv("landing/b.csv", ["id", "name"], [(2, "c"), (3, "d"), (4, "e")])
+    second = folder.run()
+    opened = folder.open()
+    [now] = opened.quality("shop.sales", beside="1")
+    assert (now.metric, now.value, now.earlier, now.change) == ("record_count", 4, 2, 2)
+    assert (now.snapshot, now.changeset) == (second.snapshot_id, 2)
+    [then] = opened.quality("shop.sales", as_of="1")
+    assert (then.value, then.snapshot) == (2, first.snapshot_id)
+    assert opened.quality("shop.sales", as_of="2001-01-01") == opened.quality("shop.sales", held=True) == []
+    names = [row.tableName for row in opened.engine.spark.sql("SHOW TABLES IN lake.shop").collect()]
+    assert "sales__quality" not in names
+
+
+@spark
+def test_a_contract_that_went(make_folder: MakeFolder) -> None:
+    """Counts go on; what the checks found last is still there, with its own changeset."""
+    folder = contract_folder(make_folder, CONTRACT)
+    folder.write_csv("landing/a.csv", ["id", "amount"], [(1, 10), (2, 20)])
+    folder.run()
+    del folder.document["pipelines"]["sales"]["contract"]
+    folder.save()
+    folder.write_csv("landing/b.csv", ["id", "amount"], [(3, 30)])
+    folder.run()
+    now = {each.metric: each for each in folder.open().quality("shop.sales")}
+    assert (now["record_count"].value, now["record_count"].changeset) == (3, 2)
+    assert (now["total"].value, now["total"].changeset) == (30, 1)
+
+
+NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
+
+
+def snapshot(number: int, hours: int, **summary: str) -> Snapshot:
+    """Return one of a line of snapshots, so many hours after noon."""
+    told = {name.replace("_", "-"): value for name, value in summary.items()}
+    if "changeset" in told:
+        told["esker.changeset"] = told.pop("changeset")
+    parent = number - 1 or None
+    return Snapshot(number, parent, number, NOON + timedelta(hours=hours), "append", told, 0, "")
+
+
+LINE = [
+    snapshot(1, 0, changeset="1", total_records="10"),
+    snapshot(2, 1, changeset="2", total_records="30", total_position_deletes="5"),
+    snapshot(3, 26, total_records="31", total_position_deletes="5"),
+    snapshot(4, 27, changeset="3", total_records="40"),
+    snapshot(5, 28, changeset="4", total_records="41", total_equality_deletes="2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [
+        (None, {"record_count": (None, 5, 4)}),
+        (3, {"record_count": (40, 4, 3), "daily_growth": (15, 4, 3)}),
+        (2, {"record_count": (26, 3, 2), "daily_growth": (1, 3, 2)}),
+        (1, {"record_count": (10, 1, 1)}),
+        (0, {}),
+        (NOON + timedelta(hours=1.5), {"record_count": (25, 2, 2)}),
+        (NOON - timedelta(hours=1), {}),
+    ],
+)
+def test_counts_of_a_line_of_snapshots(point: Any, expected: dict[str, Any]) -> None:
+    """Rows that were deleted by position do not count, and nobody says how many a delete by value deletes."""
+    found = {each.metric: (each.value, each.snapshot, each.changeset) for each in Counted(LINE).at(point)}
+    assert found == expected
+
+
+def test_counts_after_an_expiry() -> None:
+    """A changeset whose snapshot is expired has none; what another engine did since then has its number."""
+    cut = LINE[2:]
+    assert [each.value for each in Counted(cut).at(2)] == [26]
+    assert list(Counted(cut).at(1)) == []
+    assert list(Counted([]).at(None)) == []

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import esker
-from esker.pipeline.tables import is_record, system_tables, tables_beside
+from esker.ledger.side_table import SIDES
+from esker.pipeline.sql.guard import managed_tables
+from esker.pipeline.tables import own_tables, system_tables, table_of
 from esker.project import load_project
 from esker.project.system_tables import ALL_KINDS, reserved_ending
 from tests.folder import Folder
@@ -28,11 +30,21 @@ def test_every_table_of_a_project(tmp_path: Path) -> None:
         assert found == wanted | {(f"{namespace or 'shop'}.search__dead", "b")}
 
 
-def test_records(tmp_path: Path) -> None:
-    project = load_project(Folder(tmp_path).path)
-    table = next(system_tables(project)).table
-    beside = tables_beside(project, type(table)(table.catalog, "shop.sales"))
-    assert {each.name for each in beside if is_record(each)} == {"shop.sales__files", "shop.sales__positions"}
+def test_every_kind_is_known_to_everything(tmp_path: Path) -> None:
+    """The guard of `esker sql`, `esker fsck` and the check of names know each kind that the registry has."""
+    consumers = {"search": {"from": "sales", "id": ["id"], "to": {"type": "files", "path": "sent"}}}
+    project = load_project(Folder(tmp_path, consumers=consumers).path)
+    table = table_of(project, project.pipelines["sales"])
+    looked_at = own_tables(project, table)
+    assert {each.kind for each in looked_at} == set(ALL_KINDS)
+    guarded = managed_tables(project)
+    for each in looked_at:
+        assert guarded[each.table.catalog, each.table.name].kind == each.kind
+        assert reserved_ending(each.table.name.upper()) == each.kind.ending
+    filled = {each.table.name for each in looked_at if each.kind.is_filled}
+    assert filled == {f"shop.sales__{ending}" for ending in ("changes", "quarantine", "deletes", "quality")}
+    # Each of these is registered in the table's properties, by which fsck finds what it lacks.
+    assert len(filled) == len(SIDES)
 
 
 def test_endings_are_written_down_once() -> None:

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from esker.errors import InvalidProject, InvalidYaml, ProjectNotFound, UnknownEnvironment, UnknownPipeline
+from esker.errors import (
+    InvalidProject,
+    InvalidYaml,
+    ProjectNotFound,
+    UnknownConsumer,
+    UnknownEnvironment,
+    UnknownPipeline,
+)
 from esker.project import load_project
 from esker.project.sources import FilesSource
+from tests.folder import Folder
 
 GOOD = """\
 project: shop
@@ -352,3 +360,13 @@ def test_an_unknown_environment_names_those_that_exist(tmp_path: Path) -> None:
     with pytest.raises(UnknownEnvironment, match='"live"') as caught:
         load_project(write(tmp_path, GOOD + "environments: {prod: {}, test: {}}\n"), "live")
     assert "prod, test" in caught.value.reason
+
+
+def test_unknown_consumer_names_the_nearest(tmp_path: Path) -> None:
+    """A slip of the pen costs one look."""
+    to = {"type": "files", "path": "out"}
+    consumers = {"search": {"from": "sales", "id": ["id"], "to": to}}
+    project = load_project(Folder(tmp_path, consumers=consumers).path)
+    with pytest.raises(UnknownConsumer) as caught:
+        project.consumer("serch")
+    assert "search" in caught.value.remedy

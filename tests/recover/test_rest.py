@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from esker.errors import CatalogUnreachable
+from esker.errors import CatalogUnreachable, RepairRefused
 from esker.pipeline.api import OpenProject
 from tests.folder import Folder
 from tests.recover.damage import checks
@@ -64,8 +64,11 @@ def opened(server: _Server, folder: Path) -> OpenProject:
 
 
 def test_a_failure_of_the_server_may_be_damage(server: _Server, tmp_path: Path) -> None:
-    """It may not be able to read what it should hand out."""
-    assert set(checks(opened(server, tmp_path / "project"))) == {"metadata"}
+    """It may not be able to read what it should hand out. Nothing that Esker could do repairs that."""
+    project = opened(server, tmp_path / "project")
+    assert set(checks(project)) == {"metadata"}
+    with pytest.raises(RepairRefused):
+        list(project.plan_repairs(project.fsck()))
 
 
 @pytest.mark.parametrize("status", [401, 403, None, pytest.param(503, marks=pytest.mark.soak)])

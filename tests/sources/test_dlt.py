@@ -10,7 +10,8 @@ from typing import Any
 import dlt
 import pytest
 
-from esker.errors import FunctionFailed, ResourceNotFound
+from esker.engine.iceberg.table import TableId
+from esker.errors import FunctionFailed, PositionLost, ResourceNotFound
 from esker.ledger import large_positions
 from tests.folder import Folder
 
@@ -105,6 +106,20 @@ def test_large_states_are_not_kept_for_ever(make_folder: MakeFolder, monkeypatch
     folder.lose_state()
     for name, read in (("orders", 0), ("others", 4)):
         assert folder.run(name).rows.read == read
+
+
+def test_a_large_state_that_is_lost(make_folder: MakeFolder) -> None:
+    """A position that the ledger names and that is not there is never taken for a beginning."""
+    engine = make_folder().open().engine
+    engine.open_catalog("lake")
+    engine.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
+    states = large_positions.LargePositions(engine, TableId("lake", "shop.orders__positions"), "orders")
+    with pytest.raises(PositionLost, match="orders__positions"):
+        states.read("one")
+    states.record("one", "[1]", "run")
+    assert states.read("one") == "[1]"
+    with pytest.raises(PositionLost):
+        states.read("two")
 
 
 def test_a_large_state_that_the_ledger_names_stays(

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from esker.errors import SourceRefused, SourceUnavailable
+from esker.errors import NoBeginning, SourceRefused, SourceUnavailable, WindowFailed
 from esker.ledger.attempts import failed_windows
 from esker.ledger.state import State
 from esker.project import load_project
@@ -74,6 +74,7 @@ class Pipeline:
         reader = WindowedReader(opening, feed, self.settings)
         for _ in range(steps):
             fetched = reader.fetch(reader.plan(self.position))
+            assert all(isinstance(failure, WindowFailed) for failure in fetched.failures)
             self.failures += [failure.message for failure in fetched.failures]
             for piece in fetched.slices:
                 reader.settled(piece)
@@ -205,3 +206,11 @@ def test_failures_of_a_whole_window_are_forgotten_with_its_halves(tmp_path: Path
     pipeline.settings = pipeline.settings.model_copy(update={"split_at": 500})
     pipeline.run(Feed(4))
     assert (pipeline.covered, pipeline.attempts) == ([(0, 4)], [])
+
+
+def test_a_source_without_a_beginning(tmp_path: Path) -> None:
+    """Nobody knows where the first window begins: the project file has to say so."""
+    feed = Feed(4)
+    feed.earliest = lambda: None  # type: ignore[method-assign,assignment,return-value]
+    with pytest.raises(NoBeginning, match='"p"'):
+        Pipeline(tmp_path).run(feed)

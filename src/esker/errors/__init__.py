@@ -137,6 +137,7 @@ from esker.errors.reading import (
     ChangesMissing,
     NotWithoutSpark,
     ReaderNotInstalled,
+    ScanInvalid,
     TaskNotOpened,
 )
 from esker.errors.recover import (
@@ -292,6 +293,7 @@ __all__ = [
     "RowsLost",
     "RuleEngineFailed",
     "RulesBroken",
+    "ScanInvalid",
     "SchemaMoved",
     "SecretOnCommandLine",
     "SideTableForeign",

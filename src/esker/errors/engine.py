@@ -55,8 +55,8 @@ class SparkNotInstalled(EngineError):
     def __init__(self, what: str, pinned: str) -> None:
         super().__init__(
             f"{what} needs PySpark",
-            reason="PySpark cannot be imported here. Without it, a project has changes, read_changes, "
-            "reindex_tasks and reindex_task.",
+            reason="PySpark cannot be imported here. Without it, a project has scan, changes, "
+            "read_changes, reindex_tasks and reindex_task.",
             remedy=f"pip install 'pyspark=={pinned}'",
         )
 

@@ -319,8 +319,8 @@ class NoQuality(ProjectError):
     def __init__(self, table: str) -> None:
         super().__init__(
             f'table "{table}" has no quality history',
-            reason="It is kept for tables that a pipeline with a contract has published to.",
-            remedy="Name a contract in the pipeline, with contract:, and run it.",
+            reason="Nothing has been published to it yet.",
+            remedy="Run its pipeline: esker run",
         )
 
 

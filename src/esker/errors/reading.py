@@ -59,3 +59,12 @@ class TaskNotOpened(ProjectError):
             reason="A task travels without the keys of catalogs and stores.",
             remedy="Hand it to the project first: project.reindex_task(task).to_arrow()",
         )
+
+
+class ScanInvalid(ProjectError):
+    """A column, a filter or a time range does not fit the table that is read. Nothing was read."""
+
+    code = "ESK-READ-007"
+
+    def __init__(self, table: str, why: str, instead: str) -> None:
+        super().__init__(f'table "{table}" cannot be read in this way', reason=why, remedy=instead)

@@ -73,6 +73,7 @@ from esker.sources.handed_over import HandedOver
 
 if TYPE_CHECKING:
     from esker.reading.changes import ChangeRange
+    from esker.reading.scan import TableScan
     from esker.reading.tasks import ReindexTask
 
 
@@ -467,7 +468,7 @@ class OpenProject(ReadingProject):
         return replace(adoption, snapshot_id=apply_adoption(self.engine, self.state, adoption))
 
     def table(self, table: str) -> DataFrame:
-        """Return a table's rows as a Spark frame."""
+        """Return a table's rows as a Spark frame; `scan` reads them without Spark."""
         found = self.table_id(table)
         self.engine.open_catalog(found.catalog)
         return self.engine.spark.table(found.sql)
@@ -518,6 +519,11 @@ class OpenProject(ReadingProject):
         from esker.pipeline.frames import frame_of_changes  # noqa: PLC0415
 
         return frame_of_changes(self.engine, self.table_id(changes.table), changes)
+
+    def _frame_of_scan(self, scan: TableScan) -> DataFrame:
+        from esker.pipeline.frames import frame_of_scan  # noqa: PLC0415
+
+        return frame_of_scan(self.engine, scan)
 
     def _frame_of_task(self, task: ReindexTask) -> DataFrame:
         from esker.pipeline.frames import frame_of_task  # noqa: PLC0415

@@ -14,9 +14,11 @@ from esker.engine.iceberg.table import TableId, load
 from esker.engine.session import Engine
 from esker.ledger.change_columns import CHANGESET, COMMITTED_AT, OP, PIPELINE, RUN
 from esker.ledger.change_range import changes_frame
+from esker.pipeline.conditions import as_condition
 from esker.project.types import quoted
 from esker.reading.appended import facts_of
 from esker.reading.changes import AppendedRows, ChangeRange
+from esker.reading.scan import TableScan
 from esker.reading.tasks import ReindexTask
 
 _FACTS = (
@@ -57,19 +59,37 @@ def _added(engine: Engine, table: TableId, snapshots: Sequence[Snapshot]) -> Dat
     return found.unionByName(begun, allowMissingColumns=True)
 
 
+def frame_of_scan(engine: Engine, scan: TableScan) -> DataFrame:
+    """Return the rows of a scan as a frame."""
+    table = TableId(scan.table.catalog, scan.table.name)
+    if scan.snapshot_id is None:
+        engine.open_catalog(table.catalog)
+        found = engine.spark.table(table.sql)
+    else:
+        found = _at(engine, table, scan.snapshot_id)
+    if scan.row_filter is not None:
+        found = found.where(as_condition(scan.row_filter))
+    return found.select(*(F.col(quoted(name)) for name in scan.columns))
+
+
 def frame_of_task(engine: Engine, task: ReindexTask) -> DataFrame:
     """Return the rows of a task as a frame."""
-    table = TableId(task.catalog, task.table)
-    engine.open_catalog(table.catalog)
-    present = load(engine, table)
-    if present.snapshot is not None and present.snapshot.id == task.snapshot_id:
-        found = pinned_rows(engine, present)
-    else:
-        found = snapshot_frame(engine.spark, table.sql, task.snapshot_id)
-    names = [F.col(quoted(name)) for name in found.columns]
+    found = _at(engine, TableId(task.catalog, task.table), task.snapshot_id)
+    names = [F.col(quoted(name)) for name in task.columns or found.columns]
     found = found.where(F.col("_file").isin(task.files))
     if task.mark is not None:
         found = found.where(~F.coalesce(F.col(quoted(task.mark)), F.lit(False)))
     if task.current is not None:
         found = found.where(F.col(quoted(task.current)))
+    if task.row_filter is not None:
+        found = found.where(as_condition(task.row_filter))
     return found.select(*names)
+
+
+def _at(engine: Engine, table: TableId, snapshot: int) -> DataFrame:
+    """Return the rows of a snapshot, with the file that each lies in."""
+    engine.open_catalog(table.catalog)
+    present = load(engine, table)
+    if present.snapshot is not None and present.snapshot.id == snapshot:
+        return pinned_rows(engine, present)
+    return snapshot_frame(engine.spark, table.sql, snapshot)

@@ -15,7 +15,7 @@ from esker.ledger.run_id import new_run_id
 from esker.ledger.side_table import LOG, SideTable
 from esker.ledger.state import State
 from esker.load.adoption import TakeOver, take_over
-from esker.pipeline.tables import is_record, log_of, table_of, tables_beside
+from esker.pipeline.tables import log_of, own_tables, table_of
 from esker.recover.bookkeeping import LOG_AHEAD, Bookkeeping
 from esker.recover.finding import Examined
 from esker.recover.fsck import COPY, METADATA, examine, with_bookkeeping
@@ -154,8 +154,11 @@ def _declared(engine: Engine) -> dict[TableId, list[str]]:
 
 
 def _home(engine: Engine, declared: Iterable[TableId], table: TableId) -> TableId:
-    """Return the table that a system table stands beside; any other one itself."""
-    return next((each for each in declared if table in tables_beside(engine.project, each)), table)
+    """Return the table that one of Esker's own belongs to; any other one itself."""
+    for each in declared:
+        if any(own.table == table for own in own_tables(engine.project, each)):
+            return each
+    return table
 
 
 def _looked_at(engine: Engine, table: TableId, pipelines: tuple[str, ...], *, deep: bool) -> Group:
@@ -163,7 +166,7 @@ def _looked_at(engine: Engine, table: TableId, pipelines: tuple[str, ...], *, de
     if not pipelines:
         return Group(own)
     beside = tuple(
-        with_pending(examine(engine, each, deep=deep)) for each in tables_beside(engine.project, table)
+        with_pending(examine(engine, each.table, deep=deep)) for each in own_tables(engine.project, table)
     )
     group = Group(own, beside, pipelines)
     return Group(with_bookkeeping(engine, own, group.by_name), beside, pipelines)
@@ -175,7 +178,7 @@ def _plan(engine: Engine, group: Group, each: Examined) -> Repair | None:
         refused = each.findings[0]
         raise RepairRefused(str(each.table), f"{refused.what}. {refused.meaning}", refused.remedy)
     if METADATA in checks and each.document is None:
-        return None if _waits(group, each) else _restore(engine, group, each)
+        return None if _waits(engine, group, each) else _restore(engine, group, each)
     if COPY in checks and each.pointer is not None:
         return Rewrite(each.table, each.pointer)
     if RECORDS in checks:
@@ -185,9 +188,10 @@ def _plan(engine: Engine, group: Group, each: Examined) -> Repair | None:
     return None
 
 
-def _waits(group: Group, damaged: Examined) -> bool:
+def _waits(engine: Engine, group: Group, damaged: Examined) -> bool:
     """Tell whether only the table that a table stands beside can say what it lacks, and cannot be read."""
-    is_filled = damaged is not group.table and not is_record(damaged.table)
+    own = own_tables(engine.project, group.table.table)
+    is_filled = any(each.kind.is_filled for each in own if each.table == damaged.table)
     return is_filled and group.table.is_there and group.table.document is None
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from esker.contracts.evolution import find
 from esker.engine.iceberg.scan import ColumnStatistics, Files, column_statistics, planned_files
-from esker.engine.iceberg.table import Table, TableId, find_table, list_tables
+from esker.engine.iceberg.table import Table, TableId, exists, find_table, list_tables
 from esker.engine.session import Engine
 from esker.errors import TableNotFound
 from esker.ledger.entry import read_entry, read_head
 from esker.ledger.side_table import SIDES, SideTable
-from esker.pipeline.tables import table_of
+from esker.pipeline.tables import own_tables, table_of
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.contract.model import ContractColumn
@@ -166,9 +166,12 @@ class TableMetadata:
         properties = self.stored.properties if self.stored else {}
         head = read_head(properties)
         sides = (SideTable.registered(properties, name, self.id.catalog) for name in SIDES)
+        named = [side.id for side in sides if side is not None]
+        own = [each.table for each in own_tables(self.engine.project, self.id)]
+        there = [each for each in own if each not in named and exists(self.engine, each)]
         return Lineage(
             upstream=tuple(self._upstream(name, p) for name, p in self.pipelines.items()),
-            beside=tuple(str(side.id) for side in sides if side is not None),
+            beside=tuple(str(table) for table in (*named, *there)),
             changeset=head.changeset if head else None,
         )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from esker.engine.pins import PYSPARK
-from esker.errors import ReaderNotInstalled, SparkNotInstalled
+from esker.errors import ReaderNotInstalled, ScanInvalid, SparkNotInstalled
 from esker.ledger.point import Point
 from esker.ledger.state import State
 from esker.pipeline.change_report import Changes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from esker.reading.changes import ChangeRange
     from esker.reading.lake import Lake
+    from esker.reading.scan import TableScan
     from esker.reading.tasks import Access, ReindexTask
 
 
@@ -60,11 +62,43 @@ class ReadingProject:
         """Return the first changes of a table after one point, up to another, and how many there are."""
         return Changes.of(self.changes(table, since, until), limit)
 
+    def scan(
+        self,
+        table: str,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        time_column: str | None = None,
+        start: datetime | date | str | None = None,
+        end: datetime | date | str | None = None,
+        snapshot_id: int | None = None,
+    ) -> TableScan:
+        """Return rows of a table, read in this process: `to_polars()`, `to_arrow()`, `to_batches()`.
+
+        `where` is a filter as PyIceberg takes it: `status = 'open' AND amount >= 10`. With `time_column`,
+        only rows whose time lies in [`start`, `end`), in UTC unless a time says otherwise. Only files that
+        may hold such rows are opened. Rows that are marked as deleted are included. Needs neither Spark nor
+        Java, except for `to_spark()`. Raises TableNotFound, UnknownPoint, ScanInvalid and NotWithoutSpark.
+        """
+        lake = self._lake
+        from esker.reading.filter import TimeRange  # noqa: PLC0415
+        from esker.reading.scan import scan_of  # noqa: PLC0415
+
+        catalog, name = self._named(table)
+        if time_column is None and (start is not None or end is not None):
+            why = "`start` and `end` are of no column."
+            raise ScanInvalid(name, why, 'Name it: time_column="modified_time"')
+        times = None if time_column is None else TimeRange(time_column, start, end)
+        opened = lake.table(catalog, name) if snapshot_id is None else lake.pinned(catalog, name, snapshot_id)
+        return scan_of(opened, snapshot_id, columns, where, times, self._frame_of_scan)
+
     def reindex_tasks(
         self,
         table: str,
         snapshot_id: int | None = None,
         *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
         with_deleted: bool = False,
         with_past: bool = False,
         size: int | None = None,
@@ -72,8 +106,9 @@ class ReadingProject:
         """Return tasks that together have each live row of a snapshot once; without one, of the newest.
 
         These are the rows that `esker reindex` sends: those that are marked as deleted, and in mode scd2
-        versions of the past, are left out, unless asked for. `size` is how many bytes of data files a task
-        has, about. Needs neither Spark nor Java. Raises TableNotFound, UnknownPoint and NotWithoutSpark.
+        versions of the past, are left out, unless asked for. With `where`, only those that match a filter, as
+        in `scan`; with `columns`, only these. `size` is how many bytes of data files a task has, about. Needs
+        neither Spark nor Java. Raises TableNotFound, UnknownPoint, ScanInvalid and NotWithoutSpark.
         """
         lake = self._lake
         from esker.reading.tasks import TASK_SIZE, tasks_of  # noqa: PLC0415
@@ -85,7 +120,16 @@ class ReadingProject:
         mark = pipeline.deleted_column if keeps and pipeline is not None else None
         has_past = pipeline is not None and pipeline.mode == "scd2" and not with_past
         current = pipeline.versions.is_current if has_past and pipeline is not None else None
-        return tasks_of(opened, snapshot_id, mark, current, size or TASK_SIZE, self._access)
+        return tasks_of(
+            opened,
+            snapshot_id,
+            mark,
+            current,
+            size or TASK_SIZE,
+            self._access,
+            columns=columns,
+            where=where,
+        )
 
     def reindex_task(self, task: ReindexTask | Mapping[str, Any]) -> ReindexTask:
         """Return a task that came from another process, pickled or as JSON, ready to be read here."""
@@ -120,6 +164,9 @@ class ReadingProject:
             recall_all(self.project, self.state)
 
     def _frame_of_changes(self, changes: ChangeRange) -> DataFrame:
+        raise SparkNotInstalled("to_spark", PYSPARK)
+
+    def _frame_of_scan(self, scan: TableScan) -> DataFrame:
         raise SparkNotInstalled("to_spark", PYSPARK)
 
     def _frame_of_task(self, task: ReindexTask) -> DataFrame:

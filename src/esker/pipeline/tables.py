@@ -67,14 +67,14 @@ def dead_letters_of(project: Project, table: TableId, consumer: str) -> TableId:
     return TableId(table.catalog, f"{namespace}.{consumer}{kinds.DEAD_LETTERS.ending}")
 
 
-def tables_beside(project: Project, table: TableId) -> list[TableId]:
-    """Return all system tables that may lie beside a table."""
-    return [_beside(project, table, kind) for kind in kinds.BESIDE_A_TABLE]
-
-
-def is_record(table: TableId) -> bool:
-    """Tell whether a system table's rows count only when a ledger names them."""
-    return any(kind.is_record and table.name.endswith(kind.ending) for kind in kinds.BESIDE_A_TABLE)
+def own_tables(project: Project, table: TableId) -> list[SystemTable]:
+    """Return Esker's own tables for a pipeline's table, the dead letters of its consumers included."""
+    found = {
+        each.table: each
+        for each in system_tables(project)
+        if table_of(project, project.pipelines[each.pipeline]) == table
+    }
+    return list(found.values())
 
 
 def _beside(project: Project, table: TableId, kind: SystemTableKind) -> TableId:

@@ -19,18 +19,22 @@ class SystemTableKind:
     """How the name ends: `shop.orders__files` lies beside `shop.orders`."""
     remedy: str = _BY_THE_TABLE
     """What to do instead of changing the table."""
-    is_record: bool = False
-    """Its rows count only when a ledger names them."""
+    is_filled: bool = False
+    """Its rows come from the outbox of the table that it lies beside, which alone can say what it lacks."""
 
 
-FILES = SystemTableKind("__files", is_record=True)
-CHANGES = SystemTableKind("__changes")
+FILES = SystemTableKind("__files")
+CHANGES = SystemTableKind("__changes", is_filled=True)
 QUARANTINE = SystemTableKind(
-    "__quarantine", "esker quarantine replay and esker quarantine discard take rows out of it."
+    "__quarantine",
+    "esker quarantine replay and esker quarantine discard take rows out of it.",
+    is_filled=True,
 )
-DELETES = SystemTableKind("__deletes")
-QUALITY = SystemTableKind("__quality", "Each run adds what its checks found; esker quality shows it.")
-POSITIONS = SystemTableKind("__positions", "esker backfill loads from another position.", is_record=True)
+DELETES = SystemTableKind("__deletes", is_filled=True)
+QUALITY = SystemTableKind(
+    "__quality", "Each run adds what its checks found; esker quality shows it.", is_filled=True
+)
+POSITIONS = SystemTableKind("__positions", "esker backfill loads from another position.")
 DEAD_LETTERS = SystemTableKind("__dead", "esker deliver CONSUMER --retry-dead sends what is in it once more.")
 """Its name begins with a consumer's: `shop.search__dead`."""
 

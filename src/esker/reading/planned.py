@@ -8,7 +8,9 @@ from typing import Any
 from pyiceberg.table.snapshots import Snapshot
 
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files
+from esker.reading.filter import RowFilter
 from esker.reading.lake import OpenTable
+from esker.reading.pruning import Pruning
 from esker.reading.readable import while_files_live
 from esker.reading.rows import Part
 
@@ -25,6 +27,18 @@ def files_at(
         return LiveFiles()
     with while_files_live(snapshot.manifest_list):
         return live_files(table.store, snapshot.manifest_list, may_hold)
+
+
+def wanted_files(
+    table: OpenTable, snapshot: Snapshot | None, wanted: RowFilter | None
+) -> tuple[LiveFiles, list[FileEntry]]:
+    """Return the files of a snapshot, and of its data files those in which a wanted row may be."""
+    if wanted is None:
+        live = files_at(table, snapshot)
+        return live, list(live.data)
+    pruning = Pruning(table.metadata, wanted)
+    live = files_at(table, snapshot, pruning.may_hold)
+    return live, [file for file in live.data if pruning.may_match(file)]
 
 
 def parts_of(table: OpenTable, live: LiveFiles, files: Iterable[FileEntry]) -> Iterator[Part]:

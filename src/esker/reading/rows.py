@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -88,6 +88,13 @@ class Part:
         )
 
 
+class Wanted(Protocol):
+    """Tells of groups of rows of a Parquet file whether they must be read."""
+
+    def may_be_in(self, group: pq.RowGroupMetaData, columns: Mapping[str, int]) -> bool:
+        """Tell whether some row of a group may be wanted; `columns` are field ids by the file's names."""
+
+
 @dataclass(frozen=True)
 class Within:
     """A range of whole numbers, both ends included, in which the values of a column must lie."""
@@ -96,7 +103,7 @@ class Within:
     low: int
     high: int
 
-    def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
+    def may_be_in(self, group: pq.RowGroupMetaData, columns: Mapping[str, int]) -> bool:
         """Tell whether some row of a group may lie inside; what the group does not tell may be anything."""
         for number in range(group.num_columns):
             column = group.column(number)
@@ -122,7 +129,7 @@ class RowReader:
         """The columns that come back."""
         return schema_to_pyarrow(self.schema, include_field_ids=False)
 
-    def read(self, part: Part, within: Within | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, part: Part, within: Wanted | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a data file that are not deleted.
 
         Groups of rows that lie outside of `within` are left out as far as the file tells. Raises
@@ -172,7 +179,7 @@ class RowReader:
         format: str,
         wanted: Schema,
         constants: Mapping[int, Any],
-        within: Within | None = None,
+        within: Wanted | None = None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield rows of a file, in their order, with the table's columns, and the position of the first."""
         if format not in _FORMATS:
@@ -194,7 +201,9 @@ class RowReader:
             }
             pruned = prune_columns(found, ids, select_full_types=False)
             missing = {number: value for number, value in constants.items() if number not in found.field_ids}
-            with closing(whole.batches([each.name for each in pruned.fields], within)) as batches:
+            names = [each.name for each in pruned.fields]
+            known = {each.name: each.field_id for each in found.fields}
+            with closing(whole.batches(names, within, known)) as batches:
                 for start, batch in batches:
                     projected = _to_requested_schema(
                         wanted,
@@ -212,11 +221,11 @@ class _Parquet:
         self._file = pq.ParquetFile(stream)
         self.schema: pa.Schema = self._file.schema_arrow
 
-    def batches(self, names: list[str], within: Within | None) -> _Batches:
+    def batches(self, names: list[str], within: Wanted | None, columns: Mapping[str, int]) -> _Batches:
         start = 0
         for number in range(self._file.num_row_groups):
             group = self._file.metadata.row_group(number)
-            if within is None or within.may_be_in(group):
+            if within is None or within.may_be_in(group, columns):
                 at = start
                 for batch in self._file.iter_batches(_ROWS, row_groups=[number], columns=names):
                     yield at, batch
@@ -229,7 +238,7 @@ class _Orc:
         self._file = orc.ORCFile(stream)
         self.schema: pa.Schema = self._file.schema
 
-    def batches(self, names: list[str], within: Within | None) -> _Batches:
+    def batches(self, names: list[str], within: Wanted | None, columns: Mapping[str, int]) -> _Batches:
         start = 0
         for number in range(self._file.nstripes):
             stripe = self._file.read_stripe(number, columns=names)

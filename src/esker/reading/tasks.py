@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.schema import Schema
 
 from esker.errors import TaskNotOpened
+from esker.reading.filter import RowFilter, chosen
 from esker.reading.lake import Lake, OpenTable
-from esker.reading.planned import files_at, parts_of
+from esker.reading.planned import parts_of, wanted_files
+from esker.reading.pruning import Pruning
 from esker.reading.readable import Readable, while_files_live
 from esker.reading.rows import Part, RowReader
 
@@ -50,6 +53,10 @@ class ReindexTask(Readable):
     """Its data files, with the delete files that concern them."""
     current: str | None = None
     """The column that says which versions are current, when those of the past are left out."""
+    columns: tuple[str, ...] | None = None
+    """The columns that its rows have; None for all."""
+    where: str | None = None
+    """The filter that its rows match, when not all are wanted."""
     _access: Access | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,7 +72,9 @@ class ReindexTask(Readable):
 
     @property
     def rows(self) -> int:
-        """How many rows it has; at most, where rows are left out, or deleted by value or in many files."""
+        """How many rows it has; at most, where rows are left out or filtered, or deleted by value or in many
+        files.
+        """
         return sum(part["rows"] - _known_deletes(part) for part in self.parts)
 
     @property
@@ -75,18 +84,21 @@ class ReindexTask(Readable):
 
     @property
     def schema(self) -> pa.Schema:
-        return self._reader.arrow
+        arrow = self._reader.arrow
+        return arrow if self.columns is None else pa.schema([arrow.field(name) for name in self.columns])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        reader = self._reader
+        reader, wanted = self._reader, self.row_filter
+        pruning = Pruning(reader.metadata, wanted) if wanted is not None else None
         for document in self.parts:
             part = Part.from_json(document, reader.metadata)
             with while_files_live(part.path):
-                for batch in reader.read(part):
+                for batch in reader.read(part, pruning):
                     live = batch if self.mark is None else _unmarked(batch, self.mark)
                     live = live if self.current is None else _current(live, self.current)
+                    live = live if wanted is None else wanted.rows(live)
                     if live.num_rows:
-                        yield live
+                        yield live if self.columns is None else live.select(self.columns)
 
     def to_spark(self) -> DataFrame:
         return self._opened.as_frame(self)
@@ -100,6 +112,8 @@ class ReindexTask(Readable):
             "mark": self.mark,
             "parts": [dict(part) for part in self.parts],
             "current": self.current,
+            "columns": None if self.columns is None else list(self.columns),
+            "where": self.where,
         }
 
     @property
@@ -109,10 +123,25 @@ class ReindexTask(Readable):
         return self._access
 
     @cached_property
+    def row_filter(self) -> RowFilter | None:
+        """Its filter, for the columns of the snapshot. Raises ScanInvalid."""
+        return RowFilter.of(self.table, self._schema, self.where)
+
+    @cached_property
+    def _pinned(self) -> OpenTable:
+        return self._opened.lake.pinned(self.catalog, self.table, self.snapshot_id)
+
+    @property
+    def _schema(self) -> Schema:
+        return self._pinned.schema_at(self._pinned.snapshot(self.snapshot_id))
+
+    @cached_property
     def _reader(self) -> RowReader:
-        table = self._opened.lake.pinned(self.catalog, self.table, self.snapshot_id)
-        schema = table.schema_at(table.snapshot(self.snapshot_id))
-        return RowReader(self.table, table.metadata, table.store, schema)
+        table = self._pinned
+        marks = [name for name in (self.mark, self.current) if name is not None]
+        further = [*marks, *(self.row_filter.columns if self.row_filter is not None else ())]
+        needed = chosen(self.table, self._schema, self.columns, further)
+        return RowReader(self.table, table.metadata, table.store, needed)
 
 
 def open_task(task: ReindexTask | Mapping[str, Any], access: Access) -> ReindexTask:
@@ -129,25 +158,43 @@ def tasks_of(
     current: str | None,
     size: int,
     access: Access,
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
 ) -> tuple[ReindexTask, ...]:
     """Return the tasks of a snapshot: its data files, put together to about a size.
 
-    `mark` and `current` are columns that say which rows are left out.
+    `mark` and `current` are columns that say which rows are left out. Files in which no row matches `where`
+    are in no task. Raises ScanInvalid.
     """
     snapshot = table.current if snapshot_id is None else table.snapshot(snapshot_id)
+    schema = table.schema_at(snapshot)
+    wanted = RowFilter.of(table.name, schema, where)
+    chosen(table.name, schema, columns)
     if snapshot is None:
         return ()
-    names = table.schema_at(snapshot).column_names
+    names = schema.column_names
     if mark not in names:
         mark = None  # nothing has been marked in it yet
     if current not in names:
         current = None
-    live = files_at(table, snapshot)
+    live, found = wanted_files(table, snapshot, wanted)
     # Files of one partition together: delete files are of a partition, and read once by a task.
-    files = sorted(live.data, key=lambda file: (file.spec_id, repr(file.partition), file.path))
+    files = sorted(found, key=lambda file: (file.spec_id, repr(file.partition), file.path))
     documents = (part.as_json(table.metadata) for part in parts_of(table, live, files))
     return tuple(
-        ReindexTask(table.catalog, table.name, snapshot.snapshot_id, number, mark, parts, current, access)
+        ReindexTask(
+            table.catalog,
+            table.name,
+            snapshot.snapshot_id,
+            number,
+            mark,
+            parts,
+            current,
+            None if columns is None else tuple(dict.fromkeys(columns)),
+            where,
+            access,
+        )
         for number, parts in enumerate(_packed(documents, size))
     )
 
@@ -167,7 +214,9 @@ def _packed(parts: Iterable[Mapping[str, Any]], size: int) -> Iterator[tuple[Map
 
 
 def _fields(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {**document, "parts": tuple(document["parts"])}
+    columns = document.get("columns")
+    own = {"parts": tuple(document["parts"]), "columns": None if columns is None else tuple(columns)}
+    return {**document, **own}
 
 
 def _known_deletes(part: Mapping[str, Any]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from esker.errors import BadRows, SqlRefused
+from esker.errors import BadRows, SqlRefused, TableMoved
 from esker.events import Event, Reached, Step
 from esker.ledger.entry import read_entry
 from esker.pipeline.api import OpenProject
@@ -146,6 +146,20 @@ def test_somebody_commits_meanwhile(make_folder: Callable[..., Folder]) -> None:
     assert answer.run is not None
     assert (moved, answer.run.rows.updated) == ([1], 2)
     assert sorted(row.amount for row in project.table("shop.sales").where("id = 4").collect()) == [12.0, 16.0]
+
+
+def test_somebody_always_commits_meanwhile(make_folder: Callable[..., Folder]) -> None:
+    """After some attempts the statement is given up, and nothing of it is in the table."""
+    project = filled(make_folder, mode="append")
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Reached) and event.step == Step.STAGED:
+            project.engine.spark.sql(f"INSERT INTO {SALES} (id, day, amount) VALUES (9, NULL, 8.0)")
+
+    with pytest.raises(TableMoved):
+        list(project.sql_answers("UPDATE shop.sales SET amount = amount * 2 WHERE id = 4", listen))
+    assert len(ids(project, "id = 9")) == 3
+    assert [row.amount for row in project.table("shop.sales").where("id = 4").collect()] == [6.0]
 
 
 def test_a_run_goes_on_behind_statements(make_folder: Callable[..., Folder]) -> None:

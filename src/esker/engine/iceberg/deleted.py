@@ -6,7 +6,10 @@ import io
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
+import fastavro
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import orc
@@ -40,8 +43,7 @@ def _vector(store: Store, path: str, offset: int, length: int) -> BitMap64:
 @lru_cache(maxsize=256)
 def positions_in(store: Store, path: str, format: str = "parquet") -> dict[str, BitMap64]:
     """Return what a file of position deletes names, by data file."""
-    read = orc.read_table if format == "orc" else pq.read_table
-    rows = read(io.BytesIO(store.read_bytes(path)), columns=["file_path", "pos"])
+    rows = _listed(io.BytesIO(store.read_bytes(path)), format)
     found: dict[str, BitMap64] = defaultdict(BitMap64)
     for batch in rows.to_batches():
         files = batch.column("file_path").dictionary_encode()
@@ -53,3 +55,16 @@ def positions_in(store: Store, path: str, format: str = "parquet") -> dict[str, 
             found[files.dictionary[index].as_py()] |= BitMap64(positions[start:end].to_pylist())
             start = end
     return dict(found)
+
+
+def _listed(stream: io.BytesIO, format: str) -> pa.Table:
+    """Return paths and positions as a file of position deletes holds them."""
+    names = ["file_path", "pos"]
+    match format:
+        case "avro":
+            rows: list[Any] = list(fastavro.reader(stream))
+            return pa.Table.from_pylist(rows, pa.schema({"file_path": pa.string(), "pos": pa.int64()}))
+        case "orc":
+            return orc.read_table(stream, columns=names)
+        case _:
+            return pq.read_table(stream, columns=names)
