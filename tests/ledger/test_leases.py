@@ -137,6 +137,15 @@ def test_another_hosts_lease_is_respected_until_it_runs_out(state: State) -> Non
         pass
 
 
+@pytest.mark.parametrize("boot", ["/0c5d4a3e-8f3b-4a6e-9d55-2f1f7b1c9e00", ""])
+def test_another_machine_of_the_same_name_keeps_its_lease(state: State, boot: str) -> None:
+    """Its process cannot be found here, and is at work all the same. Earlier versions wrote no boot."""
+    name, space, _ = this_process().split(" ")[0].split("/")
+    store(state, f"{name}/{space}{boot} 999999999 1", timedelta(seconds=30))
+    with pytest.raises(LeaseTaken, match=f"process 999999999 on {name}"), held(state, "shop/sales"):
+        pass
+
+
 def test_who_lost_a_lease_does_not_release_the_next_holders(state: State) -> None:
     """A process that slept too long finds its lease taken and leaves it alone."""
     with held(state, "shop/sales"), state.begin() as connection:

@@ -133,6 +133,22 @@ def test_few_runs_are_kept_however_old(state: State) -> None:
     assert len(_ages(state)) == 20
 
 
+def test_a_run_from_before_the_machine_was_started_anew(state: State) -> None:
+    """Its process cannot be looked for. The next run, which has its lease, writes down that it died."""
+    name, space, _ = this_process().split(" ")[0].split("/")
+    formers = (f"{name}/{space}/former", f"{name}/{space}", f"elsewhere/{space}/former")
+    for number in range(len(formers)):
+        record_start(state, "shop", "sales", f"former {number}")
+    with state.begin() as connection:
+        for number, former in enumerate(formers):
+            own = runs.c.run_id == f"former {number}"
+            connection.execute(runs.update().where(own).values(process=f"{former} 7 1"))
+    assert {run.status for run in latest_runs(state, "shop", "sales", 9)} == {"running"}
+    record_start(state, "shop", "sales", "next")
+    found = {run.run_id: run.status for run in latest_runs(state, "shop", "sales", 9)}
+    assert found == {"former 0": "failed", "former 1": "failed", "former 2": "running", "next": "running"}
+
+
 @pytest.mark.process
 def test_a_killed_run_shows_as_failed(tmp_path: Path, state: State) -> None:
     """Nobody wrote down how it ended, but it is known at once; the next run writes it down."""

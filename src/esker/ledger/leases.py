@@ -1,7 +1,8 @@
 """Leases keep runs polite: two runs of one pipeline do not start side by side.
 
 They do not keep tables safe; the epoch in the ledger does, inside the commit. A holder that dies is
-noticed at once on its own host, elsewhere when its lease runs out. Whoever does what no commit fences, such
+noticed at once in its own container, or on its own machine until that is started anew; elsewhere when its
+lease runs out. Whoever does what no commit fences, such
 as sending messages, asks the lease before each step whether it is lost.
 """
 
@@ -18,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from esker.errors import StateError
-from esker.ledger.process import is_gone, this_process
+from esker.ledger.process import host_of, is_gone, this_process
 from esker.ledger.state import State, leases, text_of
 
 _DURATION = timedelta(seconds=60)
@@ -33,8 +34,7 @@ class LeaseTaken(Exception):
     """Somebody else holds the lease."""
 
     def __init__(self, name: str, process: str) -> None:
-        host, pid, _ = process.split(" ")
-        self.holder = f"process {pid} on {host.partition('/')[0]}"
+        self.holder = f"process {process.split(' ')[1]} on {host_of(process)}"
         super().__init__(f'lease "{name}" is held by {self.holder}')
 
 

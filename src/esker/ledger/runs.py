@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from esker.errors import ProcessDied
-from esker.ledger.process import is_gone, this_process
+from esker.ledger.process import is_gone, is_of_another_boot, this_process
 from esker.ledger.state import State, moment_of, runs, text_of
 from esker.project.secrets import masked
 
@@ -39,6 +39,10 @@ class RunRecord:
 def record_start(state: State, project: str, pipeline: str, run_id: str) -> None:
     """Write down that a run begins, and that earlier ones whose process is gone have failed.
 
+    Whoever begins a run holds its lease. So one that began before is over, too, when its process cannot be
+    looked for because the machine was started anew, or because an earlier version wrote it down. If that was
+    another machine of this name, it still says itself how it ends.
+
     Runs that need not be kept any longer are removed.
     """
     moment = state.now()
@@ -50,7 +54,7 @@ def record_start(state: State, project: str, pipeline: str, run_id: str) -> None
             )
         ).all()
         for former in open_runs:
-            if is_gone(former.process):
+            if is_gone(former.process) or is_of_another_boot(former.process):
                 died = ProcessDied().as_json()
                 connection.execute(
                     runs.update()
