@@ -57,6 +57,7 @@ from esker.errors.engine import (
     JarsUnavailable,
     JavaUnsuitable,
     KeysOfAnother,
+    LoadingNotInstalled,
     LogNotWritable,
     NotInThisSpark,
     OtherIceberg,
@@ -135,6 +136,7 @@ from esker.errors.project import (
 from esker.errors.reading import (
     ChangesMissing,
     NotWithoutSpark,
+    NotWrittenWithoutSpark,
     ReaderNotInstalled,
     TaskNotOpened,
 )
@@ -147,9 +149,11 @@ from esker.errors.recover import (
 )
 from esker.errors.root import (
     EskerError,
+    Outcome,
     Problem,
     Tripped,
     common_status,
+    is_worth_a_retry,
 )
 from esker.errors.sources import (
     ColumnRefused,
@@ -238,6 +242,7 @@ __all__ = [
     "LoadForgotten",
     "LoadLeftHalfway",
     "LoadedFilesDamaged",
+    "LoadingNotInstalled",
     "LogAhead",
     "LogGap",
     "LogNotWritable",
@@ -255,12 +260,14 @@ __all__ = [
     "NotInThisSpark",
     "NotOfAPipeline",
     "NotWithoutSpark",
+    "NotWrittenWithoutSpark",
     "NothingToRestore",
     "NullCursor",
     "OtherIceberg",
     "OtherSpark",
     "OutOfMemory",
     "OutboxFull",
+    "Outcome",
     "PackingUnknown",
     "PagesAstray",
     "PartitionMissing",
@@ -336,4 +343,5 @@ __all__ = [
     "UnsuitableKey",
     "WindowFailed",
     "common_status",
+    "is_worth_a_retry",
 ]
