@@ -19,7 +19,7 @@ import typer.main
 from python_page import python_page
 
 from esker.cli.main import app
-from esker.errors import EskerError, Problem, Tripped
+from esker.errors import EskerError, Outcome, Problem, Tripped
 from esker.project.declaration import Name, TableName
 from esker.project.json_schema import json_schema
 from esker.project.settings import Memory
@@ -471,6 +471,7 @@ def errors_page() -> str:
         "",
         "Every error has a code that never changes its meaning, says what happened, why, and what to do. "
         "With `--json` these are the fields `code`, `message`, `reason` and `remedy` of the object `error`. "
+        "What is worth a retry may succeed a little later, as it is; the rest wants a person. "
         "Words in angle brackets stand for what the error is about. "
         "[When it fails](../how-to/when-it-fails.md) tells how to go on.",
         "",
@@ -484,7 +485,7 @@ def errors_page() -> str:
             "",
             f"## {kind.code}",
             "",
-            f"{_doc(kind)} (`{kind.__name__}`, exit status {kind.exit_status})",
+            f"{_doc(kind)} (`{kind.__name__}`, exit status {kind.exit_status}{_OUTCOMES[kind.outcome]})",
         ]
         if kind.__init__ is EskerError.__init__:
             lines += ["", _UNEXPECTED if kind is EskerError else _family(kind)]
@@ -492,6 +493,13 @@ def errors_page() -> str:
         said = example(kind)
         lines += ["", *_said(said)]
     return _page(lines)
+
+
+_OUTCOMES = {
+    Outcome.REFUSED: "",
+    Outcome.RETRY: ", worth a retry",
+    Outcome.UNKNOWN: ", worth a retry: what happened is not known until then",
+}
 
 
 def error_classes() -> list[type[EskerError]]:

@@ -19,14 +19,15 @@ __all__ = ["__version__", "open", "reached", "source", "transform"]
 def open(folder: str | Path = ".", env: str | None = None) -> OpenProject:
     """Open the project in a folder. Spark starts with the first thing that needs it.
 
-    Where PySpark is not installed, the project can be read (`scan`, `changes`, `reindex_tasks`); all else
-    raises SparkNotInstalled.
+    Where PySpark is not installed (`pip install 'esker[spark]'`), tables and changes can be read (`scan`,
+    `changes`, `reindex_tasks`) and delivered (`deliver`, `run_reindex_task`); all else raises
+    SparkNotInstalled.
     """
     # Imported here, because the API brings PySpark along, which `esker --help` must not wait for.
     try:
         from esker.pipeline.api import OpenProject  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        if error.name not in ("pyspark", "py4j"):
+        if error.name not in ("pyspark", "py4j", "duckdb"):
             raise
         from esker.pipeline.reading import ReadingProject  # noqa: PLC0415
 

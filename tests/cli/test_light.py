@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import environment
+from tests.without_spark import TAKEN_AWAY, WITHOUT_JAVA
 
 COMMANDS = {
     "--help": 0,
@@ -55,3 +56,67 @@ def test_no_spark_is_loaded(shop: Path) -> None:
     )
     found = json.loads(ended.stdout.splitlines()[-1])
     assert found == {command: [status, []] for command, status in COMMANDS.items()}
+
+
+INSTALLED = (
+    TAKEN_AWAY
+    + """
+import io, json
+from contextlib import redirect_stdout
+
+import esker
+from esker.cli.main import main
+from esker.errors import EskerError
+
+def command(*arguments):
+    sys.argv = ["esker", *arguments]
+    with redirect_stdout(io.StringIO()) as printed:
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code or 0
+    return [status, json.loads(printed.getvalue()) if "--json" in arguments else None]
+
+def raised(call):
+    try:
+        call()
+    except EskerError as error:
+        return [error.code, error.remedy]
+
+project = esker.open(".")
+told = {
+    "statuses": [command(line)[0] for line in ("--help", "check", "status", "deliver", "schema")],
+    "run": command("run", "--json")[1]["error"],
+    "changes": raised(lambda: project.changes("shop.orders")),
+    "raised": [
+        raised(lambda: project.run("orders")),
+        raised(lambda: project.engine),
+        raised(lambda: esker.dlt),
+    ],
+    "deliveries": project.deliver_all().status,
+}
+told["heavy"] = sorted(set(AWAY) & {name.partition(".")[0] for name in sys.modules})
+print(json.dumps(told))
+"""
+)
+
+
+@pytest.mark.process
+def test_without_pyspark(shop: Path) -> None:
+    """What needs none works where it is not installed; what needs it says what to install."""
+    ended = subprocess.run(
+        [sys.executable, "-c", INSTALLED],
+        cwd=shop,
+        env=environment(WITHOUT_JAVA),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    assert told["statuses"] == [0, 0, 0, 0, 0]
+    assert (told["run"]["code"], told["run"]["remedy"]) == ("ESK-ENGINE-002", "pip install 'esker[spark]'")
+    assert told["changes"][0] == "ESK-PROJECT-009", "nothing was loaded yet"
+    assert told["raised"] == [["ESK-ENGINE-022", "pip install 'esker[spark]'"]] * 3
+    assert (told["deliveries"], told["heavy"]) == ("skipped", [])

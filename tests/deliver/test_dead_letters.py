@@ -15,7 +15,8 @@ from esker.engine.iceberg.table import TableId
 from esker.errors import Unexpected
 from esker.events import Delivered, DeliveryStep, Event
 from esker.ledger import dead_letters
-from esker.ledger.dead_letters import ARROW, DEAD, RESOLVED, DeadLetters
+from esker.ledger.dead_letter_events import ARROW, DEAD, RESOLVED
+from esker.ledger.dead_letters import DeadLetters
 from esker.ledger.retention import trim
 from tests.deliver.told import TRANSFORM, Tell, Told
 from tests.recover.damage import checks, pointer, repair, truncate

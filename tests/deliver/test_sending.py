@@ -14,7 +14,7 @@ from esker.deliver.targets.content import NotJson, as_json
 from esker.deliver.targets.target import Message, Refused, Sender, Target
 from esker.deliver.transform import Transform
 from esker.ledger.change_log import CHANGESET, OP
-from esker.ledger.dead_letters import DeadLetter
+from esker.ledger.dead_letter_events import DeadLetter
 from esker.ledger.process import this_process
 
 HALF = "\ud83d"

@@ -13,6 +13,7 @@ from esker.deliver.targets.target import Target
 from esker.events import Listener, silent
 from esker.pipeline import deliver as delivering
 from esker.pipeline import reindex as reindexing
+from esker.pipeline import reindex_task as doing_tasks
 from esker.pipeline.deliver import DeliveryResult
 from esker.project import Project
 from tests.deliver import meeting as meetings
@@ -86,7 +87,7 @@ def use(patch: pytest.MonkeyPatch, target: Target) -> None:
     def opened(project: Project, name: str) -> Target:
         return target
 
-    for module in (delivering, reindexing):
+    for module in (delivering, reindexing, doing_tasks):
         patch.setattr(module, "opened", opened)
     # Spark's tasks may not find the tests.
     for module in (shelves, meetings, thieves):

@@ -9,22 +9,39 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pyspark
 import pytest
+from botocore.validate import ParamValidator
 from pyiceberg.catalog import load_catalog
 
+from esker.cli import submitted
 from esker.cli.submitted import main
-from esker.engine import submitted
+from esker.engine import submitted as submitted_session
 from esker.engine.java import find_java
 from esker.engine.pins import RUNTIMES, spark_minor
 from esker.engine.submitted import check_iceberg
-from esker.errors import CannotExport, OtherIceberg, OtherSpark, UnknownPipeline
-from esker.pipeline.export import Bundle, export_platform
+from esker.errors import (
+    CannotExport,
+    CatalogUnreachable,
+    EskerError,
+    Fenced,
+    Held,
+    OtherIceberg,
+    OtherSpark,
+    PipelineBusy,
+    PublishUnknown,
+    SchemaMoved,
+    UnknownPipeline,
+)
+from esker.pipeline.api import OpenProject
+from esker.pipeline.export import Bundle, Options, export_platform
 from esker.pipeline.export.platform import Job
 from esker.project import load_project
 from tests.folder import Folder
@@ -140,9 +157,9 @@ def test_another_iceberg_is_refused(folder: Folder) -> None:
 def test_a_platform_with_another_spark(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its PySpark is one version, and the Spark that it started is another."""
     jvm = folder.open().engine.spark.sparkContext._jvm
-    monkeypatch.setattr(submitted, "spark_minor", lambda: "2.4")
+    monkeypatch.setattr(submitted_session, "spark_minor", lambda: "2.4")
     with pytest.raises(OtherSpark, match=r"2\.4"):
-        submitted._check_versions(jvm)
+        submitted_session._check_versions(jvm)
 
 
 @pytest.mark.server
@@ -190,7 +207,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "glue": {},
     "emr": {"application": "00f1abcd"},
     "stepfunctions": {},
-    "stepfunctions of emr": {"runner": "emr", "application": "00f1abcd"},
+    "stepfunctions of emr": {"options": Options(runner="emr", application="00f1abcd")},
+    "stepfunctions on lambda": {"options": Options(runner="lambda")},
+    "stepfunctions on ecs": {"options": Options(runner="ecs", subnets=("subnet-0a1b2c3d",))},
 }
 
 
@@ -208,7 +227,7 @@ def test_no_secret_is_written(name: str, shop: Folder) -> None:
         if file.endswith(".sh"):
             assert isinstance(content, str)
             subprocess.run(["bash", "-n"], input=content, text=True, check=True)
-    if "stepfunctions" not in name:
+    if name not in ("stepfunctions", "stepfunctions of emr"):
         assert bundle.variables == ("SHOP_PASSWORD",)
 
 
@@ -223,7 +242,9 @@ def test_settings_of_spark_come_along(name: str, shop: Folder, monkeypatch: pyte
     bundle = exported(shop, name) if name == "spark-submit" else variant(shop, name)
     told = "".join(content for content in bundle.files.values() if isinstance(content, str))
     # The jobs of Glue are told when they are made, not by the state machine.
-    assert ("spark.executor.memory=4321m" in told) == (name != "stepfunctions")
+    # An image gets the project file, and with it what that says to Spark.
+    is_told = name in ("glue", "emr", "stepfunctions of emr", "spark-submit")
+    assert ("spark.executor.memory=4321m" in told) == is_told
     assert "tag-of-shop" not in told
 
 
@@ -565,7 +586,7 @@ def test_aws_takes_what_is_written(moto: str, shop: Folder, tmp_path: Path) -> N
 
 
 def test_pipelines_run_in_order_and_only_what_is_worth_it_again(shop: Folder) -> None:
-    """The state machine starts what feeds others first; it repeats exit status 4 and nothing else."""
+    """The state machine starts what feeds others first; it repeats what an error says is worth it."""
     machine = document(exported(shop, "stepfunctions"), "state-machine.json")
     states = machine["States"]
     order, state = [], machine["StartAt"]
@@ -573,18 +594,153 @@ def test_pipelines_run_in_order_and_only_what_is_worth_it_again(shop: Folder) ->
         order.append(state)
         state = states[state]["Next"]
     assert order == ["Begin orders", "Run orders", "Begin copy", "Run copy"]
-    judged = {choice["NumericEquals"]: choice["Next"] for choice in states["Judge orders"]["Choices"]}
-    assert judged == {4: "Count orders", 3: "Contract broken", 5: "Fenced", 6: "Held"}
+    again, *others = states["Judge orders"]["Choices"]
+    assert again["And"][1] == {"Variable": "$.ended.told.retry", "BooleanEquals": True}
+    assert again["Next"] == "Count orders"
+    judged = {choice["NumericEquals"]: choice["Next"] for choice in others}
+    assert judged == {3: "Contract broken", 5: "Fenced", 6: "Held"}
     assert states["Judge orders"]["Default"] == "Failed"
     assert all(states[end]["Type"] == "Fail" for end in ("Contract broken", "Fenced", "Held", "Failed"))
 
 
+RETRIED = (
+    PublishUnknown("t", "x"),
+    SchemaMoved("t"),
+    CatalogUnreachable("lake", "x"),
+    PipelineBusy("p", "x"),
+)
+FINAL = (Fenced("p", "t", "r", "no"), Held("p", "t", ()), UnknownPipeline("p", []))
+
+
+@pytest.mark.parametrize("error", [*RETRIED, *FINAL], ids=lambda error: type(error).__name__)
+def test_each_error_says_whether_it_is_worth_a_retry(
+    error: EskerError, folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a job writes down for the state machine follows from the error's own outcome."""
+
+    def fail(*_: object) -> OpenProject:
+        raise error
+
+    monkeypatch.setattr(submitted, "open_project", fail)
+    with pytest.raises(SystemExit):
+        main(["--esker-project", str(folder.path)])
+    told = json.loads(capsys.readouterr().out)
+    assert told["retry"] == (error in RETRIED)
+    assert told["exit_status"] == error.exit_status
+    with pytest.raises(submitted.WorkFailed, match=f"exit status {error.exit_status}"):
+        submitted.handler({"arguments": ["--esker-project", str(folder.path)]}, None)
+
+
+def consuming(shop: Folder) -> Folder:
+    """Give the project consumers: one whose rows Spark must join, and one of a table without a key."""
+    to = {"type": "sns", "topic": "arn:aws:sns:eu-west-1:123456789012:told"}
+    shop.document["consumers"] = {
+        "topic": {"from": "orders", "id": ["id"], "to": to},
+        "joined": {
+            "from": "orders",
+            "id": ["id"],
+            "to": to,
+            "transform": "SELECT id FROM input",
+        },
+    }
+    shop.change("orders", every="15m")
+    shop.save()
+    return shop
+
+
+def test_small_work_runs_without_spark(shop: Folder) -> None:
+    """Deliveries and the tasks of a reindex are calls of a function whose image has no Spark."""
+    bundle = exported(consuming(shop), "stepfunctions")
+    states = document(bundle, "state-machine.json")["States"]
+    assert states["Run orders"]["Resource"].endswith("glue:startJobRun.sync")
+    assert states["Run copy"]["Next"] == "Begin delivery to topic"
+    small = states["Run delivery to topic"]
+    assert small["Resource"] == "arn:aws:states:::lambda:invoke"
+    assert (
+        "'--esker-do', 'deliver', '--esker-consumer', 'topic'"
+        in small["Parameters"]["Payload"]["arguments.$"]
+    )
+    joined = states["Run delivery to joined"]["Parameters"]["Arguments"]
+    assert (joined["--esker-do"], joined["--esker-consumer"]) == ("deliver", "joined")
+
+    machine = document(bundle, "reindex-topic.json")["States"]
+    every = machine["All tasks"]
+    assert (every["Type"], every["MaxConcurrency"]) == ("Map", 1), "the table has no key"
+    assert machine["Run reindex"]["Resource"].endswith("glue:startJobRun.sync")
+    assert every["ItemProcessor"]["States"]["Run task"]["Resource"] == "arn:aws:states:::lambda:invoke"
+    assert machine["All tasks"]["Next"] == "Begin end of the reindex"
+    shop.change("orders", mode="upsert", key=["id"])
+    machine = document(exported(shop, "stepfunctions"), "reindex-topic.json")["States"]
+    assert machine["All tasks"]["MaxConcurrency"] == 4
+
+    image = str(bundle.files["Dockerfile"])
+    assert "[aws,postgres,read]" in image
+    assert "fetch" not in image
+    image = str(exported(shop, "stepfunctions", options=Options(runner="lambda")).files["Dockerfile"])
+    assert "[aws,java,postgres,read,spark]" in image
+    assert "esker.cli.fetch --spark 4.1 --to /tmp/jars iceberg aws" in image
+    rights = {each["Sid"]: each for each in document(bundle, "task-policy.json")["Statement"]}
+    assert rights["Topics"]["Resource"] == ["arn:aws:sns:eu-west-1:123456789012:told"] * 2
+    with pytest.raises(CannotExport) as caught:
+        exported(shop, "stepfunctions", options=Options(tasks="ecs"))
+    assert "--subnet" in caught.value.reason
+
+
+REQUESTS = {
+    "create-state-machine.json": ("stepfunctions", "CreateStateMachine"),
+    "create-reindex-topic.json": ("stepfunctions", "CreateStateMachine"),
+    "create-function.json": ("lambda", "CreateFunction"),
+    "task-definition.json": ("ecs", "RegisterTaskDefinition"),
+    "create-schedule.json": ("scheduler", "CreateSchedule"),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in VARIANTS if "stepfunctions" in name])
+def test_requests_are_what_aws_takes(name: str, shop: Folder) -> None:
+    """Each request has what Amazon's own client wants, and nothing that it does not know."""
+    bundle = variant(consuming(shop), name)
+    session = botocore.session.get_session()
+    found = {file: REQUESTS[file] for file in bundle.files if file in REQUESTS}
+    assert len(found) == 4, "two machines, what does small work, and a schedule"
+    for file, (service, operation) in found.items():
+        shape = session.get_service_model(service).operation_model(operation).input_shape
+        report = ParamValidator().validate(document(bundle, file), shape)
+        assert not report.has_errors(), f"{file}: {report.generate_report()}"
+    assert document(bundle, "create-schedule.json")["ScheduleExpression"] == "rate(15 minutes)"
+    own = variant(shop, name).files["state-machine.json"]
+    assert own == bundle.files["state-machine.json"]
+
+
+def every_state(machine: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, dict[str, Any]]]:
+    """Yield all states with the machine that they are in, those inside a map, too."""
+    for name, state in machine["States"].items():
+        yield machine["States"], name, state
+        if "ItemProcessor" in state:
+            yield from every_state(state["ItemProcessor"])
+
+
+@pytest.mark.parametrize("name", [name for name in VARIANTS if "stepfunctions" in name])
+def test_every_state_leads_somewhere(name: str, shop: Folder) -> None:
+    """All that is named is there, in the same machine; each can be reached, and no name is too long."""
+    bundle = variant(consuming(shop), name)
+    for file in ("state-machine.json", "reindex-topic.json"):
+        machine = document(bundle, file)
+        for states, state_name, state in every_state(machine):
+            assert len(state_name) <= 80
+            named = [state.get("Next"), state.get("Default")]
+            named += [each["Next"] for key in ("Choices", "Catch") for each in state.get(key, ())]
+            assert {each for each in named if each} <= set(states), state_name
+            is_end = state["Type"] in ("Succeed", "Fail")
+            assert is_end or any(named), state_name
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("name", ["stepfunctions", "stepfunctions of emr"])
+@pytest.mark.parametrize("name", [name for name in VARIANTS if "stepfunctions" in name])
 def test_the_state_machine_is_valid(name: str, shop: Folder, tmp_path: Path) -> None:
     """A validator of Amazon's States Language finds nothing wrong with it."""
     validator = found(".cache/asl_validator/node_modules/.bin/asl-validator")
     if validator is None:
         missing("the validator of state machines", "call tests/servers/install.sh soak")
-    place = write(variant(shop, name).files, tmp_path / "exported")
-    subprocess.run([validator, "--json-path", str(place / "state-machine.json")], check=True)
+    place = write(variant(consuming(shop), name).files, tmp_path / "exported")
+    for file in ("state-machine.json", "reindex-topic.json"):
+        subprocess.run([validator, "--json-path", str(place / file)], check=True)

@@ -13,19 +13,10 @@ import pytest
 from esker.ledger.change_log import CHANGESET, OP
 from tests.cli.terminal import environment
 from tests.load.works import Make, Works
+from tests.without_spark import TAKEN_AWAY, WITHOUT_JAVA
 
 pytestmark = [pytest.mark.spark, pytest.mark.process]
 
-TAKEN_AWAY = """
-import sys
-
-class TakenAway:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("pyspark", "py4j"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, TakenAway())
-"""
 READ = (
     TAKEN_AWAY
     + """
@@ -54,7 +45,6 @@ print(json.dumps({
 """
 )
 ASK = TAKEN_AWAY + "from esker.cli.main import main; main()"
-WITHOUT_JAVA = {"PATH": "", "JAVA_HOME": None, "SPARK_HOME": None}
 
 
 def run(program: str, *arguments: str, folder: Path) -> Any:

@@ -48,16 +48,17 @@ def deliver(
     as_json: JsonOption = False,
 ) -> None:
     """Send consumers what has changed since they were told last."""
-    from esker.cli.opening import open_project
+    from esker.cli.opening import open_project, open_to_deliver
 
     if forget is not None and (consumers or follow or retry_dead):
         raise typer.BadParameter("with --forget nothing is delivered: write only --table with it")
     if table and forget is None:
         raise typer.BadParameter("--table means nothing without --forget")
-    opened = open_project(project, env)
     if forget is not None:
-        _print_forgotten(opened.forget_consumer(forget, table or ()), as_json=as_json)
+        forgotten = open_project(project, env).forget_consumer(forget, table or ())
+        _print_forgotten(forgotten, as_json=as_json)
         return
+    opened = open_to_deliver(project, env)
     names = consumers or list(opened.project.consumers)
     for name in names:
         opened.project.consumer(name)

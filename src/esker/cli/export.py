@@ -29,6 +29,15 @@ class Runner(StrEnum):
 
     glue = "glue"
     emr = "emr"
+    lambda_ = "lambda"
+    ecs = "ecs"
+
+
+class Tasks(StrEnum):
+    """Who does small work for a state machine."""
+
+    lambda_ = "lambda"
+    ecs = "ecs"
 
 
 def export(
@@ -61,8 +70,30 @@ def export(
         ),
     ] = None,
     runner: Annotated[
-        Runner, typer.Option("--runner", help="For stepfunctions: who runs the jobs, glue or emr.")
+        Runner,
+        typer.Option(
+            "--runner", help="For stepfunctions: who runs pipelines: glue, emr; small ones lambda or ecs."
+        ),
     ] = Runner.glue,
+    tasks: Annotated[
+        Tasks,
+        typer.Option(
+            "--tasks", help="For stepfunctions: who delivers and does tasks of a reindex, lambda or ecs."
+        ),
+    ] = Tasks.lambda_,
+    subnets: Annotated[
+        list[str] | None,
+        typer.Option("--subnet", help="For ecs: a subnet in which its tasks run. May be repeated."),
+    ] = None,
+    cluster: Annotated[str, typer.Option("--cluster", help="For ecs: the cluster.")] = "default",
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            "--schedule",
+            help="For stepfunctions: when it starts, as EventBridge writes it, rate(1 hour). Default: the "
+            "shortest every: of the pipelines.",
+        ),
+    ] = None,
     application: Annotated[
         str | None, typer.Option("--application", help="For emr: the id of an application of EMR Serverless.")
     ] = None,
@@ -72,7 +103,7 @@ def export(
 ) -> None:
     """Write what others need to read the tables, or to run pipelines. Secrets stand there as variables."""
     from esker.cli.output import print_json, say, tell
-    from esker.pipeline.export import PLATFORMS, export_platform, export_reader
+    from esker.pipeline.export import PLATFORMS, Options, export_platform, export_reader
     from esker.project import load_project
 
     declared = load_project(project or Path(), env)
@@ -83,8 +114,15 @@ def export(
             pipelines or (),
             account=account,
             home=home,
-            runner=runner.value,
             application=application,
+            options=Options(
+                runner=runner.value,
+                application=application,
+                tasks=tasks.value,
+                subnets=tuple(subnets or ()),
+                cluster=cluster,
+                schedule=schedule,
+            ),
         )
         files, variables, notes = bundle.files, bundle.variables, bundle.notes
     else:

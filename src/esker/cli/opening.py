@@ -32,6 +32,12 @@ def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] 
     return OpenProject(project)
 
 
+def open_to_deliver(folder: Path | None, env: str | None) -> ReadingProject:
+    """Return the project for deliveries, which start Spark only where they need it."""
+    logging.getLogger().addHandler(logging.NullHandler())  # as above, for those that do
+    return open_to_read(folder, env)
+
+
 def open_to_read(folder: Path | None, env: str | None) -> ReadingProject:
     """Return the project for reading without Spark, which would take seconds to start."""
     from esker.pipeline.reading import ReadingProject

@@ -56,7 +56,7 @@ def reindex(
     A search index is filled anew, and the alias switched when it is whole. A reindex that was stopped goes
     on with what is left; one whose tasks were done elsewhere is ended.
     """
-    from esker.cli.opening import open_project
+    from esker.cli.opening import open_project, open_to_deliver
 
     ways = {
         "--list-tasks": tasks,
@@ -71,6 +71,10 @@ def reindex(
     for name in _UNUSED.get(way, ()):
         if asked[name] is not None:
             raise typer.BadParameter(f"{name} means nothing with {way}")
+    if task is not None:
+        result = open_to_deliver(project, env).run_reindex_task(consumer, task, rate=rate)
+        _print(result, as_json=as_json)
+        raise typer.Exit(result.error.exit_status if result.error is not None else 0)
     opened = open_project(project, env)
     opened.project.consumer(consumer)
     if tasks:
@@ -79,9 +83,7 @@ def reindex(
     if given_up:
         _print_end(opened.give_up_reindex(consumer), as_json=as_json)
         return
-    if task is not None:
-        result = opened.run_reindex_task(consumer, task, rate=rate)
-    elif ids is not None:
+    if ids is not None:
         result = opened.reindex(consumer, ids=ids)
     else:
         result = opened.reindex(consumer, into=into, parallel=parallel, rate=rate, anew=anew)

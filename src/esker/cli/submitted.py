@@ -1,7 +1,7 @@
-"""Run pipelines where a platform has started Spark: what `run.py` of `esker export` calls.
+"""Do one piece of a project's work on a platform: what `run.py` and the image of `esker export` call.
 
 Not a command of its own: Glue hands a script arguments of its own among the job's, and takes no exit status
-for an end that went well.
+for an end that went well; Lambda calls a function.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from esker.cli.opening import open_project
-from esker.errors import EskerError, Unexpected
+from esker.cli.opening import open_project, open_to_deliver
+from esker.errors import EskerError, Unexpected, is_worth_a_retry
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,10 +36,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(status)
 
 
+class WorkFailed(Exception):
+    """What a function on Lambda ends with when its work did not go well. The result says why."""
+
+
+def handler(event: Mapping[str, Any], context: object) -> None:
+    """Do what `arguments` of an event say, as a function on Lambda. Raises WorkFailed."""
+    try:
+        main(event["arguments"])
+    except SystemExit as end:
+        raise WorkFailed(f"exit status {end.code}") from None
+
+
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--esker-project", dest="project", required=True)
     parser.add_argument("--esker-pipelines", dest="pipelines", default="")
+    parser.add_argument("--esker-do", dest="work", choices=_WORK, default="run")
+    parser.add_argument("--esker-consumer", dest="consumer", default="")
+    parser.add_argument("--esker-task", dest="task", type=int, default=0)
     parser.add_argument("--esker-env", dest="env")
     parser.add_argument("--esker-secrets", dest="secrets")
     parser.add_argument("--esker-result", dest="result")
@@ -48,16 +65,64 @@ def _run(given: argparse.Namespace) -> tuple[int, dict[str, object]]:
     from esker.pipeline.elsewhere import project_folder, secret_variables
     from esker.project.secrets import masked, redact
 
-    pipelines = list(filter(None, given.pipelines.split(",")))
     try:
         if given.secrets:
             os.environ.update(secret_variables(given.secrets))
         with project_folder(given.project) as folder:
-            report = open_project(folder, given.env, pipelines).run_all(pipelines)
+            document, errors, status = _WORK[given.work](folder, given)
     except EskerError as error:
         failed: EskerError = error
     except Exception as error:
         failed = Unexpected.reported(error, redact)
     else:
-        return report.exit_status, {"exit_status": report.exit_status, **masked(report.as_json())}
-    return failed.exit_status, {"exit_status": failed.exit_status, "error": masked(failed.as_json())}
+        told = {"exit_status": status, "retry": is_worth_a_retry(errors)}
+        return status, {**told, **masked(document)}
+    told = {"exit_status": failed.exit_status, "retry": is_worth_a_retry([failed])}
+    return failed.exit_status, {**told, "error": masked(failed.as_json())}
+
+
+_Ended = tuple[dict[str, Any], list[EskerError], int]
+"""What came of the work, the errors in it, and its exit status."""
+
+
+def _run_pipelines(folder: Path, given: argparse.Namespace) -> _Ended:
+    pipelines = list(filter(None, given.pipelines.split(",")))
+    report = open_project(folder, given.env, pipelines).run_all(pipelines)
+    errors = [each.error for each in report.pipelines if each.error is not None]
+    return report.as_json(), errors, report.exit_status
+
+
+def _deliver(folder: Path, given: argparse.Namespace) -> _Ended:
+    report = open_to_deliver(folder, given.env).deliver_all([given.consumer])
+    errors = [each.error for each in report.consumers if each.error is not None]
+    return report.as_json(), errors, report.exit_status
+
+
+def _begin_reindex(folder: Path, given: argparse.Namespace) -> _Ended:
+    plan = open_project(folder, given.env).reindex_plan(given.consumer)
+    # Only the numbers: a state machine holds no more than 256 KB.
+    left = [task.number for task in plan.tasks if not task.is_done]
+    return {"consumer": plan.consumer, "into": plan.into, "tasks": left}, [], 0
+
+
+def _do_task(folder: Path, given: argparse.Namespace) -> _Ended:
+    return open_to_deliver(folder, given.env).run_reindex_task(given.consumer, given.task).as_json(), [], 0
+
+
+def _end_reindex(folder: Path, given: argparse.Namespace) -> _Ended:
+    result = open_project(folder, given.env).reindex(given.consumer)
+    errors = [result.error] if result.error is not None else []
+    return result.as_json(), errors, errors[0].exit_status if errors else 0
+
+
+_WORK = {
+    "run": _run_pipelines,
+    "deliver": _deliver,
+    "reindex-begin": _begin_reindex,
+    "reindex-task": _do_task,
+    "reindex-end": _end_reindex,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -3,102 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.deliver.json_values import how_ids_are_written, id_of, key_texts
+from esker.deliver.subscription import CHANGE, Step, Subscription
 from esker.engine.compat import from_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.errors import DeliveryRefused, ReindexUnsuitable
-from esker.ledger.change_log import CHANGESET, OP, ROW
+from esker.errors import ReindexUnsuitable
 from esker.ledger.consumer_tags import move_tag
-from esker.ledger.live_rows import live
 from esker.ledger.offsets import Offset
-from esker.project.consumers import Consumer
-from esker.project.pipelines import Pipeline
-from esker.project.reserved import is_own
 from esker.project.types import quoted
 
-CHANGE = (CHANGESET, OP, ROW)
-"""Columns beside a row's own: its changeset, what was done, and its place among the changeset's changes."""
-
-_ID_TYPES = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_integer,
-    pa.types.is_boolean,
-    pa.types.is_date,
-    pa.types.is_timestamp,
-    pa.types.is_decimal,
-)
-
-
-@dataclass(frozen=True)
-class Subscription:
-    """A consumer, and the table that it is told of."""
-
-    name: str
-    consumer: Consumer
-    pipeline: Pipeline
-    table: TableId
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The columns that identify a row."""
-        return self.consumer.ids_of(self.pipeline)
-
-    def check_ids(self, columns: pa.Schema) -> None:
-        """Raise DeliveryRefused for an id of columns that cannot be looked for by their texts."""
-        kinds = {field.name.lower(): field.type for field in columns}
-        for name in self.ids:
-            kind = kinds.get(name.lower())
-            if kind is None:
-                raise DeliveryRefused(
-                    self.name, f'id: there is no column "{name}", or none that can be read.'
-                )
-            if not any(fits(kind) for fits in _ID_TYPES):
-                why = f'id: column "{name}" is of type {kind}, whose texts differ from engine to engine.'
-                raise DeliveryRefused(self.name, why)
-
-    def live(self, rows: DataFrame) -> DataFrame:
-        """Return the rows of the table that are neither deleted nor of the past."""
-        return live(self.pipeline, rows)
-
-    def is_shown(self, column: str) -> bool:
-        """Tell whether transforms see a column: not Esker's own, nor the mark of deleted rows."""
-        is_mark = self.pipeline.keeps_deleted and column.lower() == self.pipeline.deleted_column.lower()
-        return not is_own(column) and not is_mark
-
-    def newest(self, rows: DataFrame) -> DataFrame:
-        """Return the newest change of each row."""
-        # In one changeset rows of an id may go and come: what came counts.
-        order = [F.col(CHANGESET).desc(), F.col(OP) == "delete", F.col(ROW).desc()]
-        number = F.row_number().over(Window.partitionBy(*map(quoted, self.ids)).orderBy(*order))
-        return rows.withColumn("_esker_newest", number).where("_esker_newest = 1").drop("_esker_newest")
-
-
-@dataclass(frozen=True)
-class Step:
-    """Changes that are delivered together."""
-
-    until: Offset
-    """Where the next step goes on."""
-    changesets: int
-    count: int
-    """How many changes there are, at most."""
-    rows: Callable[[], pa.Table] | None
-    """Returns the changes with CHANGE, read by this process; None where it cannot read them."""
-    frame: Callable[[ExitStack], DataFrame]
-    """Returns the changes with CHANGE, read by Spark until the stack is closed."""
+__all__ = ["CHANGE", "Feed", "Step", "Subscription", "wanted_ids", "with_ids"]
 
 
 def wanted_ids(engine: Engine, names: Sequence[str], ids: Sequence[str]) -> DataFrame:

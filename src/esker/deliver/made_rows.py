@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +13,8 @@ from esker.deliver.feed import CHANGE, Subscription
 from esker.deliver.sending import ID, UNWANTED
 from esker.engine.row_by_row import NotRowByRow
 from esker.engine.session import Engine
-from esker.engine.tried import FAILED, GIVEN, WANTED, tried
+from esker.engine.tried import tried
+from esker.engine.tried_columns import FAILED, GIVEN, WANTED
 from esker.errors import DeliveryRefused
 from esker.ledger.change_log import CHANGESET, OP, ROW
 from esker.project.secrets import redact
@@ -28,13 +26,6 @@ _TOLD = 400
 def in_order(rows: DataFrame) -> DataFrame:
     """Return changes, each partition's in order. Whatever joins them afterwards loses it."""
     return rows.sortWithinPartitions(F.col(CHANGESET), F.col(OP) != "delete", F.col(ROW))
-
-
-def _last_of_each(ids: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """Return the places of each id's last row. By Arrow, which has days that Python does not have."""
-    names = [str(place) for place in range(len(ids))]
-    found = pa.table([*ids, pa.array(range(len(ids[0])), pa.int64())], [*names, "place"])
-    return found.group_by(names).aggregate([("place", "max")]).column("place_max").combine_chunks().sort()
 
 
 @dataclass(frozen=True)
@@ -49,20 +40,6 @@ class MadeRows:
     def needs_spark(self) -> bool:
         """Rows are joined or computed."""
         return bool(self.enrichments.tables) or self.subscription.consumer.query is not None
-
-    def of_table(self, rows: pa.Table, *, newest: bool) -> pa.Table:
-        """Return changes that this process has read: in order, or only the `newest` of each row."""
-        is_kept = pc.not_equal(rows.column(OP), "delete")
-        rows = rows.append_column("_esker_kept", is_kept)
-        order = [(CHANGESET, "ascending"), ("_esker_kept", "ascending"), (ROW, "ascending")]
-        rows = rows.sort_by(order).drop_columns(["_esker_kept"])
-        ids = [rows.column(name) for name in self.subscription.ids]
-        if newest:
-            places = _last_of_each(ids)
-            rows, ids = rows.take(places), [column.take(places) for column in ids]
-        for place, column in enumerate(ids):
-            rows = rows.append_column(f"{ID}{place}", column)
-        return rows
 
     def of_frame(self, rows: DataFrame, *, newest: bool) -> DataFrame:
         """Return changes as a frame: each row's in order, or only the `newest` of each row."""

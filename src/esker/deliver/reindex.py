@@ -8,11 +8,12 @@ delivery ends it before it does anything else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 from uuid import uuid4
 
 from pyspark.sql import functions as F
@@ -20,56 +21,25 @@ from pyspark.sql import functions as F
 from esker.deliver.carry import Carrier
 from esker.deliver.delivery import Delivery
 from esker.deliver.made_rows import in_order
-from esker.deliver.sending import Counts
-from esker.deliver.targets.target import Index, Target
+from esker.deliver.reindex_tasks import Task, TaskWork, not_begun
+from esker.deliver.sending import Counts, Sending
+from esker.deliver.targets.target import Index
 from esker.engine.compat import snapshot_frame
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.file_frame import SnapshotFiles
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.metadata import Snapshot
-from esker.errors import ReindexNeeded, ReindexUnsuitable, ReindexUnverified, StateError, TaskOutlived
+from esker.errors import ReindexNeeded, ReindexUnsuitable, ReindexUnverified
 from esker.events import DeliveryStep
 from esker.ledger.consumer_tags import move_tag
 from esker.ledger.leases import Lease
-from esker.ledger.reindexes import (
-    ReindexPlan,
-    done_tasks,
-    forget_plan,
-    keep_plan,
-    record_task,
-)
+from esker.ledger.reindexes import ReindexPlan, forget_plan, keep_plan
 from esker.project.types import quoted
 
 _LOOKS = 5
 """How often it is looked for what was published meanwhile, before the alias is switched: a busy table always
 has something."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """A part of a snapshot: some of its files."""
-
-    number: int
-    files: tuple[FileEntry, ...]
-    is_done: bool
-
-    @property
-    def rows(self) -> int:
-        return sum(file.records for file in self.files)
-
-    @property
-    def bytes(self) -> int:
-        return sum(file.size for file in self.files)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "task": self.number,
-            "files": len(self.files),
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "done": self.is_done,
-        }
 
 
 @dataclass(frozen=True)
@@ -94,12 +64,13 @@ def unfinished(delivery: Delivery) -> ReindexPlan | None:
     return found if is_there else None
 
 
-class Reindex:
+class Reindex(TaskWork):
     """A reindex of one consumer, begun or gone on with."""
 
+    _delivery: Delivery
+
     def __init__(self, delivery: Delivery, begun: ReindexPlan | None, into: str | None = None) -> None:
-        self._delivery, self._own = delivery, delivery.subscription
-        self._state, self._project = delivery.state, delivery.engine.project.state_key
+        super().__init__(delivery)
         self.was_begun = begun is not None
         self.plan = begun or self._begin(into)
 
@@ -121,13 +92,7 @@ class Reindex:
         """Return the reindex that has begun and is not done, or raise ReindexUnsuitable."""
         found = unfinished(delivery)
         if found is None:
-            name, why = delivery.subscription.name, "None has begun, so that there are no tasks."
-            instead = f"Begin one: esker reindex {name} --list-tasks"
-            if delivery.state.is_file:
-                why += " The state database is a file: what has begun on another machine is not in it."
-                instead += "\nFor tasks on several machines, let all of them use one state database: "
-                instead += "state: {url: postgresql://…}"
-            raise ReindexUnsuitable(name, why, instead)
+            raise not_begun(delivery)
         return cls(delivery, found)
 
     def _begin(self, into: str | None) -> ReindexPlan:
@@ -163,23 +128,6 @@ class Reindex:
         delivery.reach(DeliveryStep.PINNED)
         return plan
 
-    @cached_property
-    def tasks(self) -> list[Task]:
-        """All tasks; the same in every process."""
-        done = self._done()
-        files = sorted(
-            self._attempt.files_at(self._snapshot).data, key=lambda file: (file.sequence, file.path)
-        )
-        groups: list[list[FileEntry]] = []
-        here = 0
-        for file in files:
-            if not groups or here + file.records > self.plan.rows_per_task:
-                groups.append([])
-                here = 0
-            groups[-1].append(file)
-            here += file.records
-        return [Task(number, tuple(group), number in done) for number, group in enumerate(groups)]
-
     def run(self, parallel: int, rate: float | None) -> Caught:
         """Do all tasks that are left, some at a time, then `end`. Returns the counts of both.
 
@@ -187,7 +135,7 @@ class Reindex:
         """
         if not self.plan.is_verified:
             left = [task.number for task in self.tasks if not task.is_done]
-            parallel = 1 if self._is_in_order else max(1, min(parallel, len(left)))
+            parallel = 1 if self.is_in_order else max(1, min(parallel, len(left)))
             pool = ThreadPoolExecutor(parallel, thread_name_prefix="esker-reindex")
             begun: list[Future[Counts]] = []
             try:
@@ -210,70 +158,6 @@ class Reindex:
         counts, caught = self.counts(), self.end()
         return replace(caught, counts=counts + caught.counts)
 
-    def run_task(self, number: int, rate: float | None = None) -> Counts:
-        """Send the rows of one task. Raises ReindexUnsuitable for a number that there is not."""
-        if self.plan.is_verified:
-            # Where deletes have come since, rows of the snapshot would come back.
-            why, instead = "All its tasks are done.", f"End it: esker reindex {self._own.name}"
-            raise ReindexUnsuitable(self._own.name, why, instead)
-        if number not in range(len(self.tasks)):
-            last = len(self.tasks) - 1
-            raise ReindexUnsuitable(
-                self._own.name, f"There is no task {number}.", f"Tasks are numbered from 0 to {last}."
-            )
-        delivery, task = self._delivery, self.tasks[number]
-        self._fence_task()
-        if self._is_in_order and (left := set(range(number)) - set(self._done())):
-            why = (
-                f"Rows of one id may be in several tasks, and have to come in order: {min(left)} is not done."
-            )
-            instead = f"Do the tasks one after the other, or all of them: esker reindex {self._own.name}"
-            raise ReindexUnsuitable(self._own.name, why, instead)
-        sending = delivery.sending(
-            target=self._target,
-            event=self.plan.event,
-            fills=self.plan.into is not None,
-            retries=True,
-            renews=True,
-            rate=rate,
-            fence=self._fence_task,
-        )
-        with ExitStack() as stack, explained(f'cannot read table "{self._own.table}"', delivery.engine.log):
-            rows = stack.enter_context(self._files.frame(file.path for file in task.files))
-            # One task, one connection to the target: whoever counts them means this.
-            newest = delivery.target.keeps_versions
-            rows = delivery.feed.placed(rows.coalesce(1), task.files, self.plan.offset, newest=newest)
-            made = delivery.made.content(rows).coalesce(1)
-            made = made if newest else in_order(made)
-            counts = Carrier(delivery.engine, delivery.letters, sending).frame(made)
-        delivery.reach(DeliveryStep.TASK_SENT, str(number))
-        record_task(self._state, self._project, self._own.name, self.plan.id, number, asdict(counts))
-        delivery.reach(DeliveryStep.TASK_DONE, str(number))
-        return counts
-
-    def _fence_task(self) -> None:
-        """Raise TaskOutlived when the reindex goes on without this task, or has ended: what comes of its
-        snapshot is old by then.
-
-        Whoever does a task elsewhere has no lease to lose, and its orchestrator may have lost sight of it.
-        """
-        self._delivery.fence()
-        try:
-            plan = self._delivery.plan
-        except StateError:
-            return  # it does not answer now, and says nothing of the reindex
-        if plan is None or plan.id != self.plan.id or plan.is_verified:
-            raise TaskOutlived(self._own.name)
-
-    @property
-    def _is_in_order(self) -> bool:
-        """Rows of one id come one after the other."""
-        return not self._own.pipeline.is_keyed and not self._delivery.target.keeps_versions
-
-    def counts(self) -> Counts:
-        """Return the counts of all tasks that are done."""
-        return sum((Counts(**each) for each in self._done().values()), Counts())
-
     def _verify(self) -> None:
         """See that all rows of the snapshot were sent, and that the index has them."""
         counts = self.counts()
@@ -285,8 +169,8 @@ class Reindex:
         if not ids <= counts.rows <= wanted:
             raise ReindexUnverified(self._own.name, name, wanted, counts.rows, told)
         # Where several rows are one document, nobody knows of how many documents no row was wanted.
-        if isinstance(self._target, Index) and (ids == wanted or counts.sent == counts.rows):
-            documents, found = min(counts.sent, ids), self._target.count()
+        if isinstance(self.target, Index) and (ids == wanted or counts.sent == counts.rows):
+            documents, found = min(counts.sent, ids), self.target.count()
             if found != documents:
                 raise ReindexUnverified(self._own.name, name, documents, found, told)
         self._delivery.reach(DeliveryStep.VERIFIED)
@@ -367,12 +251,19 @@ class Reindex:
         forget_plan(self._state, self._project, name, self._lease, self.plan.id, is_done=is_done)
         self._delivery.look_at_offset()
 
-    def _done(self) -> dict[int, dict[str, int]]:
-        return done_tasks(self._state, self._project, self._own.name, self.plan.id)
+    def _data_files(self) -> Sequence[FileEntry]:
+        return self._attempt.files_at(self._snapshot).data
 
-    @property
-    def _target(self) -> Target:
-        return self._delivery.target_of(self.plan)
+    def _send_task(self, task: Task, sending: Sending) -> Counts:
+        delivery = self._delivery
+        with ExitStack() as stack, explained(f'cannot read table "{self._own.table}"', delivery.engine.log):
+            rows = stack.enter_context(self._files.frame(file.path for file in task.files))
+            # One task, one connection to the target: whoever counts them means this.
+            newest = delivery.target.keeps_versions
+            rows = delivery.feed.placed(rows.coalesce(1), task.files, self.plan.offset, newest=newest)
+            made = delivery.made.content(rows).coalesce(1)
+            made = made if newest else in_order(made)
+            return Carrier(delivery.engine, delivery.letters, sending).frame(made)
 
     @property
     def _lease(self) -> Lease:

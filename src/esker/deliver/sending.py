@@ -21,10 +21,10 @@ from esker.deliver.json_values import as_json_object, id_of
 from esker.deliver.pace import paced
 from esker.deliver.targets.target import Message, Sender, Target
 from esker.deliver.transform import Body, Failed, Transform, rows_as_they_are, rows_or_failed, shown
-from esker.engine.tried import FAILED, GIVEN
+from esker.engine.tried_columns import FAILED, GIVEN
 from esker.errors import ConsumerFenced, EskerError
-from esker.ledger.change_log import CHANGESET, OP
-from esker.ledger.dead_letters import ARROW, DEAD, RESOLVED, DeadLetter
+from esker.ledger.change_columns import CHANGESET, OP
+from esker.ledger.dead_letter_events import ARROW, DEAD, RESOLVED, DeadLetter
 from esker.ledger.process import is_gone
 from esker.project.reserved import is_own
 

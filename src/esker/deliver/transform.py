@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
-from pyspark import cloudpickle
 
 from esker.deliver.json_values import as_json_object, id_of
 from esker.errors import TransformNotFound
@@ -48,14 +47,18 @@ class Transform:
     ids: tuple[str, ...]
 
     @classmethod
-    def find(cls, place: str, folder: Path, ids: tuple[str, ...]) -> Transform:
-        """Return a function by `file.py:name` or `module:name`. Raises TransformNotFound."""
+    def find(cls, place: str, folder: Path, ids: tuple[str, ...], *, travels: bool = True) -> Transform:
+        """Return a function by `file.py:name` or `module:name`. Raises TransformNotFound.
+
+        One that `travels` can be pickled for Spark's tasks.
+        """
         with _importable(folder):
             found = find_object(place, folder, TransformNotFound)
         if not isinstance(found, TransformFunction):
             why = f"{place.rpartition(':')[2]} is not marked with @esker.transform."
             raise TransformNotFound(place, why)
-        _send_code_along(folder)
+        if travels:
+            _send_code_along(folder)
         return cls(found.function, found.per, ids)
 
     def bodies(self, rows: pa.Table) -> list[Body]:
@@ -198,6 +201,8 @@ def _importable(folder: Path) -> Iterator[None]:
 
 def _send_code_along(folder: Path) -> None:
     """Let code of a project go to Spark's tasks with the function: its files may not be there."""
+    from pyspark import cloudpickle  # noqa: PLC0415 (who sends from this process alone may have no PySpark)
+
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if file is None or not Path(file).is_relative_to(folder) or "site-packages" in file:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
-from esker.errors import SparkUnsupported
+from esker.errors import LoadingNotInstalled, SparkUnsupported
 
+_BESIDE_SPARK = "duckdb"
+"""What the extra `spark` brings beside PySpark."""
 PYSPARK = "4.1.4"
 ICEBERG = "1.12.0"
 
@@ -65,11 +68,19 @@ SHARED_JARS = {
 
 
 def check_spark() -> str:
-    """Return the installed PySpark's version, or raise SparkUnsupported."""
+    """Return the installed PySpark's version, or raise SparkUnsupported or LoadingNotInstalled."""
     installed = _installed()
     if installed is None or minor_of(installed) not in RUNTIMES:
         raise SparkUnsupported(installed, supported(), PYSPARK)
+    # Platforms have PySpark of their own, and not what the extra brings beside it.
+    if find_spec(_BESIDE_SPARK) is None:
+        raise LoadingNotInstalled(_BESIDE_SPARK)
     return installed
+
+
+def has_spark() -> bool:
+    """Tell whether PySpark can be imported here, and what the extra brings beside it. Imports nothing."""
+    return find_spec("pyspark") is not None and find_spec(_BESIDE_SPARK) is not None
 
 
 def spark_minor() -> str:
@@ -99,6 +110,8 @@ def jars_for(minor: str) -> dict[str, str]:
 
 
 def _installed() -> str | None:
+    if find_spec("pyspark") is None:
+        return None
     try:
         return version("pyspark")
     except PackageNotFoundError:

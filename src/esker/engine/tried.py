@@ -13,14 +13,9 @@ from esker.engine.compat import column_of, frame_of
 from esker.engine.iceberg.java import each
 from esker.engine.row_by_row import NotRowByRow, selected
 from esker.engine.session import Engine
+from esker.engine.tried_columns import FAILED, GIVEN, WANTED
 from esker.project.types import quoted
 
-WANTED = "_esker_wanted"
-"""Whether a row passes WHERE."""
-FAILED = "_esker_failed"
-"""What could not be computed of a row; null where all could."""
-GIVEN = "_esker_given"
-"""The row that something failed on, as JSON; otherwise null."""
 _TRIED = "_esker_tried"
 _TOLD = 200
 

@@ -57,6 +57,7 @@ from esker.errors.engine import (
     JarsUnavailable,
     JavaUnsuitable,
     KeysOfAnother,
+    LoadingNotInstalled,
     LogNotWritable,
     NotInThisSpark,
     OtherIceberg,
@@ -136,6 +137,7 @@ from esker.errors.project import (
 from esker.errors.reading import (
     ChangesMissing,
     NotWithoutSpark,
+    NotWrittenWithoutSpark,
     ReaderNotInstalled,
     ScanInvalid,
     TaskNotOpened,
@@ -149,9 +151,11 @@ from esker.errors.recover import (
 )
 from esker.errors.root import (
     EskerError,
+    Outcome,
     Problem,
     Tripped,
     common_status,
+    is_worth_a_retry,
 )
 from esker.errors.sources import (
     ColumnRefused,
@@ -240,6 +244,7 @@ __all__ = [
     "LoadForgotten",
     "LoadLeftHalfway",
     "LoadedFilesDamaged",
+    "LoadingNotInstalled",
     "LogAhead",
     "LogGap",
     "LogNotWritable",
@@ -257,12 +262,14 @@ __all__ = [
     "NotInThisSpark",
     "NotOfAPipeline",
     "NotWithoutSpark",
+    "NotWrittenWithoutSpark",
     "NothingToRestore",
     "NullCursor",
     "OtherIceberg",
     "OtherSpark",
     "OutOfMemory",
     "OutboxFull",
+    "Outcome",
     "PackingUnknown",
     "PagesAstray",
     "PartitionMissing",
@@ -340,4 +347,5 @@ __all__ = [
     "UnsuitableKey",
     "WindowFailed",
     "common_status",
+    "is_worth_a_retry",
 ]

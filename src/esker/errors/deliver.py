@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esker.errors.root import EskerError
+from esker.errors.root import EskerError, Outcome
 
 
 class DeliverError(EskerError):
@@ -113,6 +113,7 @@ class ConsumerBusy(DeliverError):
 
     code = "ESK-DELIVER-041"
     exit_status = 1
+    outcome = Outcome.RETRY
 
     def __init__(self, consumer: str, holder: str) -> None:
         super().__init__(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from esker.errors.root import EskerError
 
+_INSTALL = "pip install 'esker[spark]'"
+
 
 class EngineError(EskerError):
     """Spark, Java, the jars or the store failed."""
@@ -42,22 +44,41 @@ class SparkUnsupported(EngineError):
             what,
             reason=f"Iceberg's runtime exists for PySpark {supported}; "
             "with 4.2 and later it breaks while its classes load.",
-            remedy=f"pip install 'pyspark=={pinned}'",
+            remedy=f"pip install 'pyspark=={pinned}'" if installed else _INSTALL,
         )
 
 
 class SparkNotInstalled(EngineError):
-    """Something was asked of a project that needs Spark, and PySpark cannot be imported."""
+    """Something was asked of a project that needs Spark, and PySpark cannot be imported.
+
+    Without it, tables and changes can be read, and changes delivered where no join or SELECT is in the way.
+    """
 
     code = "ESK-ENGINE-022"
     exit_status = 2
 
-    def __init__(self, what: str, pinned: str) -> None:
+    def __init__(self, what: str, why: str = "") -> None:
         super().__init__(
             f"{what} needs PySpark",
-            reason="PySpark cannot be imported here. Without it, a project has scan, changes, "
-            "read_changes, reindex_tasks and reindex_task.",
-            remedy=f"pip install 'pyspark=={pinned}'",
+            reason=f"{why[0].upper()}{why[1:]}, and PySpark cannot be imported here."
+            if why
+            else "PySpark cannot be imported here.",
+            remedy=_INSTALL,
+        )
+
+
+class LoadingNotInstalled(EngineError):
+    """PySpark is there, and a package beside it that loads rows is not. Nothing was read."""
+
+    code = "ESK-ENGINE-027"
+    exit_status = 2
+
+    def __init__(self, package: str) -> None:
+        super().__init__(
+            f"the package {package} is not installed",
+            reason="PySpark is there, perhaps as a part of the platform; the other packages that load rows "
+            "come with an extra of Esker.",
+            remedy=f"{_INSTALL}, or on a platform that has its own PySpark: pip install {package}",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esker.errors.root import EskerError, Tripped
+from esker.errors.root import EskerError, Outcome, Tripped
 
 
 class LoadError(EskerError):
@@ -32,6 +32,7 @@ class PublishConflict(LoadError):
     """The table kept changing: every attempt to publish found it moved."""
 
     code = "ESK-LOAD-002"
+    outcome = Outcome.RETRY
 
     def __init__(self, table: str, attempts: int, last: str) -> None:
         super().__init__(
@@ -46,6 +47,7 @@ class PublishUnknown(LoadError):
     """Whether the batch landed could not be found out, because the catalog no longer answers."""
 
     code = "ESK-LOAD-003"
+    outcome = Outcome.UNKNOWN
 
     def __init__(self, table: str, last: str) -> None:
         super().__init__(
@@ -59,6 +61,7 @@ class SchemaMoved(LoadError):
     """Somebody changed the table's columns while a batch was staged. Nothing was published."""
 
     code = "ESK-LOAD-004"
+    outcome = Outcome.RETRY
 
     def __init__(self, table: str) -> None:
         super().__init__(
@@ -72,6 +75,7 @@ class TableMoved(LoadError):
     """The table changed again and again while a statement ran. Nothing was changed by it."""
 
     code = "ESK-LOAD-020"
+    outcome = Outcome.RETRY
 
     def __init__(self, pipeline: str) -> None:
         super().__init__(
@@ -141,6 +145,7 @@ class PipelineBusy(LoadError):
     """A run of the pipeline is active; nothing can be decided about it now."""
 
     code = "ESK-LOAD-009"
+    outcome = Outcome.RETRY
 
     def __init__(self, pipeline: str, holder: str) -> None:
         super().__init__(
@@ -154,6 +159,7 @@ class OutboxFull(LoadError):
     """The change log has not been written for so long that no further batch may be published."""
 
     code = "ESK-LOAD-005"
+    outcome = Outcome.RETRY
 
     def __init__(self, table: str, waiting: int) -> None:
         super().__init__(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
-from esker.errors.root import EskerError
+from esker.errors.root import EskerError, Outcome
 
 
 class Interrupted(EskerError):
@@ -49,6 +49,7 @@ class ProcessDied(EskerError):
     """A run's process ended without saying how: it was killed, or the machine stopped."""
 
     code = "ESK-RUN-002"
+    outcome = Outcome.RETRY
 
     def __init__(self) -> None:
         super().__init__(

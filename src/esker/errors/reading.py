@@ -32,6 +32,20 @@ class ReaderNotInstalled(NotWithoutSpark):
         )
 
 
+class NotWrittenWithoutSpark(NotWithoutSpark):
+    """A table cannot be changed in this process; with Spark it can. Nothing was sent or changed."""
+
+    code = "ESK-READ-008"
+
+    def __init__(self, table: str, why: str) -> None:
+        ProjectError.__init__(
+            self,
+            f'table "{table}" cannot be changed without Spark',
+            reason=why[0].upper() + why[1:] + ". A delivery tags how far it is.",
+            remedy="Deliver with Spark: pip install 'esker[spark]'",
+        )
+
+
 class ChangesMissing(ProjectError):
     """Changes were asked for that never got into the change log. They are in the table itself."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar
 
 
@@ -39,6 +40,21 @@ class Tripped:
         return {"guard": self.guard, "rows": self.rows, "allowed": self.allowed, "message": self.message}
 
 
+class Outcome(StrEnum):
+    """What a person, or an orchestrator, should make of an error."""
+
+    RETRY = "retry"
+    """Nothing was changed, or all that was is known: the same again, a little later, may succeed."""
+    UNKNOWN = "unknown"
+    """Whether it landed is not known. The next run finds out; nobody may clean up before."""
+    REFUSED = "refused"
+    """The same again ends the same: a person has to look."""
+
+
+_UNREACHABLE = 4
+"""The exit status of what could not reach a source, a server or a store."""
+
+
 def _rebuild(kind: type[EskerError], args: tuple[object, ...], state: dict[str, Any]) -> EskerError:
     error = kind.__new__(kind)
     error.args = args
@@ -55,8 +71,15 @@ class EskerError(Exception):
 
     code: ClassVar[str] = "ESK-000"
     exit_status: ClassVar[int] = 1
+    outcome: ClassVar[Outcome] = Outcome.REFUSED
+    """A class that says nothing of its own has its parent's, and RETRY if its exit status is 4."""
     pipeline: str | None = None
     """Where it happened, as far as that is known."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "exit_status" in cls.__dict__ and "outcome" not in cls.__dict__:
+            cls.outcome = Outcome.RETRY if cls.exit_status == _UNREACHABLE else Outcome.REFUSED
 
     def __init__(self, message: str, *, reason: str = "", remedy: str = "") -> None:
         super().__init__(message)
@@ -83,6 +106,12 @@ class EskerError(Exception):
             "reason": self.reason,
             "remedy": self.remedy,
         }
+
+
+def is_worth_a_retry(errors: Iterable[EskerError]) -> bool:
+    """Tell whether all of these errors, and there are some, may be gone when the same is done again."""
+    outcomes = {error.outcome for error in errors}
+    return bool(outcomes) and Outcome.REFUSED not in outcomes
 
 
 def common_status(errors: Iterable[EskerError]) -> int:

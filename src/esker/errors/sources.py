@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from esker.errors.project import ProjectError
-from esker.errors.root import SHOWN_PARTS, EskerError, Problem
+from esker.errors.root import SHOWN_PARTS, EskerError, Outcome, Problem
 
 
 class QueryRefused(ProjectError):
@@ -76,6 +76,7 @@ class FileChangedWhileReading(SourceError):
 
     code = "ESK-SOURCE-004"
     exit_status = 1
+    outcome = Outcome.RETRY
 
     def __init__(self, pipeline: str, path: str, before: str, after: str) -> None:
         super().__init__(

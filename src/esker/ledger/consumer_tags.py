@@ -7,22 +7,8 @@ from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import SideTableLost
-from esker.ledger.retention import CONSUMER_TAG, START_TAG
 
 _TRIES = 5
-
-
-def consumer_tag(project: str, consumer: str) -> str:
-    """Return the tag that says how far a consumer is. Two projects may read one table."""
-    return f"{CONSUMER_TAG}{project.replace('@', '-')}-{consumer}"
-
-
-def start_tag(project: str, consumer: str) -> str:
-    """Return the tag that keeps all changes for a consumer which has been told nothing yet.
-
-    The other one would not do: it says that the changes of its snapshot have been told.
-    """
-    return f"{START_TAG}{project.replace('@', '-')}-{consumer}"
 
 
 def move_tag(engine: Engine, log: TableId, name: str, snapshot: SnapshotId | None) -> None:

@@ -9,11 +9,8 @@ would know.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -29,80 +26,20 @@ from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, exists
 from esker.engine.session import Engine
 from esker.errors import EskerError
 from esker.ledger.append_once import append_once
-from esker.project.types import Column, Plain
+from esker.ledger.dead_letter_events import (
+    ARROW,
+    COLUMNS,
+    NARROW,
+    RESOLVED,
+    Waiting,
+    current_letters,
+    last_of_each,
+)
 
-DEAD, RESOLVED = "dead", "resolved"
-COLUMNS = (
-    Column("event", Plain("bigint"), required=True, doc="Of one id, the row with the highest counts"),
-    Column("id", Plain("string"), required=True),
-    Column("status", Plain("string"), required=True, doc="dead or resolved"),
-    Column("key", Plain("string"), doc="The columns that identify the row, as JSON"),
-    Column("op", Plain("string")),
-    Column("changeset", Plain("bigint"), doc="The newest change that could not be delivered"),
-    Column("version", Plain("bigint")),
-    Column(
-        "stage",
-        Plain("string"),
-        doc="What the row failed at, transform or target; later changes may wait behind it",
-    ),
-    Column("error", Plain("string")),
-    Column("payload", Plain("string"), doc="What could not be delivered, as JSON"),
-    Column("attempts", Plain("bigint")),
-    Column("first_seen_at", Plain("timestamp")),
-    Column("seen_at", Plain("timestamp"), required=True),
-)
-ARROW = pa.schema(
-    [
-        ("event", pa.int64()),
-        ("id", pa.string()),
-        ("status", pa.string()),
-        ("key", pa.string()),
-        ("op", pa.string()),
-        ("changeset", pa.int64()),
-        ("version", pa.int64()),
-        ("stage", pa.string()),
-        ("error", pa.string()),
-        ("payload", pa.string()),
-        ("attempts", pa.int64()),
-        ("first_seen_at", pa.timestamp("us", tz="UTC")),
-        ("seen_at", pa.timestamp("us", tz="UTC")),
-    ]
-)
-_NARROW = ("event", "id", "status", "key", "stage", "error", "attempts", "first_seen_at", "changeset")
 _MOST_FILES = 50
 """More than these are put together: every delivery reads them all."""
 _MOST_BYTES = 64_000_000
 """More than this is left to whoever maintains the table: this process would hold all of it."""
-
-
-@dataclass(frozen=True)
-class DeadLetter:
-    """What is known of a row that could not be delivered."""
-
-    id: str
-    key: str
-    """Its columns as JSON."""
-    stage: str
-    error: str
-    attempts: int
-    first_seen_at: datetime
-    changeset: int
-    event: int
-
-    @property
-    def has_null(self) -> bool:
-        """A part of its id is null: no row can be found by it."""
-        return None in json.loads(self.key).values()
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """The letters of a consumer that are dead now."""
-
-    letters: Mapping[str, DeadLetter]
-    """By id."""
-    event: int
-    """The number of the last event."""
 
 
 _Version = tuple[str, str | None]
@@ -126,7 +63,7 @@ class DeadLetters:
         version = attempt.uuid, attempt.version
         if self.table in known and known[self.table][0] == version and attempt.version is not None:
             return known[self.table][1]
-        waiting = _current(self._rows(attempt).to_pylist())
+        waiting = current_letters(self._rows(attempt).to_pylist())
         known[self.table] = version, waiting
         return waiting
 
@@ -166,7 +103,7 @@ class DeadLetters:
             if not attempt.is_reachable or not can_read(files, attempt.schema, files.data):
                 return
             events = live_rows(files, attempt.schema, files.data)
-            kept = events.take(_last_of_each(events.select(_NARROW).to_pylist()))
+            kept = events.take(last_of_each(events.select(NARROW).to_pylist()))
             batch = str(uuid4())
             attempt.replace(attempt.write(kept, batch), {"esker.batch": batch})
             attempt.swap()
@@ -177,42 +114,8 @@ class DeadLetters:
     def _rows(self, attempt: Attempt) -> pa.Table:
         files = attempt.files
         if attempt.is_reachable and can_read(files, attempt.schema, files.data):
-            return live_rows(files, attempt.schema, files.data, _NARROW)
+            return live_rows(files, attempt.schema, files.data, NARROW)
         if attempt.current is None:
-            return ARROW.empty_table().select(_NARROW)
+            return ARROW.empty_table().select(NARROW)
         rows = snapshot_frame(self.engine.spark, self.table.sql, attempt.current)
-        return to_arrow(rows.select(*_NARROW))
-
-
-def _current(events: Sequence[Mapping[str, Any]]) -> Waiting:
-    newest = (events[place] for place in _last_of_each(events))
-    letters = {
-        event["id"]: DeadLetter(
-            id=event["id"],
-            key=event["key"],
-            stage=event["stage"],
-            error=event["error"],
-            attempts=event["attempts"],
-            first_seen_at=event["first_seen_at"],
-            changeset=event["changeset"],
-            event=event["event"],
-        )
-        for event in newest
-        if event["status"] == DEAD
-    }
-    return Waiting(letters, max((event["event"] for event in events), default=0))
-
-
-def _last_of_each(events: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Return where the event stands that counts, of each id."""
-    places: dict[str, int] = {}
-    for place, event in enumerate(events):
-        known = places.get(event["id"])
-        # Of two with one number, from a process that did not know of the other, the bad news counts.
-        if known is None or _rank(event) > _rank(events[known]):
-            places[event["id"]] = place
-    return sorted(places.values())
-
-
-def _rank(event: Mapping[str, Any]) -> tuple[int, bool, int, int]:
-    return event["event"], event["status"] == DEAD, event["attempts"] or 0, event["changeset"] or 0
+        return to_arrow(rows.select(*NARROW))

@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from esker.engine.iceberg.metadata import SnapshotId
 from esker.errors import ConsumerFenced
 from esker.ledger.leases import Lease
 from esker.ledger.offsets import Offset, drop_offset, offset_in, put_offset
 from esker.ledger.state import State, reindex_tasks, reindexes, text_of
+
+if TYPE_CHECKING:
+    from esker.engine.iceberg.metadata import SnapshotId
 
 REINDEX_TAG = "esker-reindex-"
 """How tags begin that keep the snapshot of a reindex, and on the log what is told behind it."""

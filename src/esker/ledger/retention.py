@@ -19,11 +19,8 @@ from esker.errors import SideTableLost
 from esker.ledger.change_log import CHANGESET, COMMITTED_AT
 from esker.ledger.owed import TRIMMED, as_text
 from esker.ledger.reindexes import REINDEX_TAG
+from esker.ledger.tag_names import CONSUMER_TAG, START_TAG
 
-CONSUMER_TAG = "esker-consumer-"
-"""How tags on a change log begin that say how far a consumer has read: what lies behind one is kept."""
-START_TAG = "esker-start-"
-"""How tags begin of consumers that will be told all changes, and have not been told the first ones yet."""
 _EVERY = timedelta(days=1)
 _TRIES = 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -25,7 +24,7 @@ from esker.pipeline.approval import approve, reject
 from esker.pipeline.backfill import backfill
 from esker.pipeline.change_report import Changes
 from esker.pipeline.changes import read_changes
-from esker.pipeline.deliver import DeliveryReport, DeliveryResult, deliver
+from esker.pipeline.deliver import DeliveryResult
 from esker.pipeline.discovery import discover, gather
 from esker.pipeline.doctor import Finding, examine
 from esker.pipeline.due import due_pipelines
@@ -59,7 +58,6 @@ from esker.pipeline.reindex import (
     list_tasks,
     reindex,
     reindex_ids,
-    run_task,
 )
 from esker.pipeline.result import RunReport, RunResult
 from esker.pipeline.rules import awaited
@@ -87,6 +85,10 @@ class OpenProject(ReadingProject):
 
     def _start(self) -> Engine:
         return self.engine
+
+    @property
+    def _is_started(self) -> bool:
+        return "engine" in self.__dict__
 
     def run(self, pipeline: str, listen: Listener = silent) -> RunResult:
         """Load what is new in a pipeline's source. Raises the error of a run that failed."""
@@ -323,45 +325,6 @@ class OpenProject(ReadingProject):
         except NotWithoutSpark:
             return read_changes(self.engine, self.table_id(table), since, until, limit)
 
-    def deliver(
-        self, consumer: str, listen: Listener = silent, *, retry_dead: bool = False
-    ) -> DeliveryResult:
-        """Send a consumer what has changed since it was told last. Raises the error of one that failed.
-
-        With `retry_dead`, dead letters are sent first, each as its row is by now.
-        """
-        self._recall_all()
-        self.project.consumer(consumer)
-        result = deliver(self.project, self._start, self.state, consumer, listen, retry_dead=retry_dead)
-        if result.error is not None:
-            raise result.error
-        return result
-
-    def deliver_all(
-        self,
-        consumers: Sequence[str] = (),
-        *,
-        retry_dead: bool = False,
-        ends: threading.Event | None = None,
-        listen: Listener = silent,
-    ) -> DeliveryReport:
-        """Deliver to consumers, or to all, one after the other; errors are in the report.
-
-        When `ends` is set, it stops behind the step that it is at.
-        """
-        self._recall_all()
-        for name in consumers:
-            self.project.consumer(name)
-        results = []
-        for name in consumers or self.project.consumers:
-            if ends is None or not ends.is_set():
-                results.append(
-                    deliver(
-                        self.project, self._start, self.state, name, listen, retry_dead=retry_dead, ends=ends
-                    )
-                )
-        return DeliveryReport(results)
-
     def reindex(
         self,
         consumer: str,
@@ -422,17 +385,6 @@ class OpenProject(ReadingProject):
         """
         self._recall_all()
         return forget_consumer(self.project, self._start, self.state, consumer, tables)
-
-    def run_reindex_task(
-        self, consumer: str, number: int, listen: Listener = silent, *, rate: float | None = None
-    ) -> DeliveryResult:
-        """Do one task of a reindex that has begun; others may do other tasks at the same time.
-
-        When all are done, `reindex` ends it. At most `rate` rows a second are sent, by this task alone.
-        Raises ReindexUnsuitable, and what the target raises.
-        """
-        self._recall_all()
-        return run_task(self.project, self._start, self.state, consumer, number, listen, rate=rate)
 
     def sql(self, text: str, listen: Listener = silent) -> Answer:
         """Run Spark SQL on the project's catalogs; return the answer of the last statement.

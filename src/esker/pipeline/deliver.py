@@ -6,32 +6,37 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from esker.deliver.delivery import Delivery
-from esker.deliver.feed import Subscription
-from esker.deliver.reindex import Reindex, unfinished
+from esker.deliver.in_process.needs_spark import NeedsSpark
+from esker.deliver.outcome import Letters
 from esker.deliver.sending import Counts
+from esker.deliver.stepwise import StepwiseDelivery
+from esker.deliver.subscription import Subscription
 from esker.deliver.targets import open_target
 from esker.deliver.targets.target import Target
-from esker.engine.iceberg.commit import Attempt
-from esker.engine.iceberg.table import find_table
-from esker.engine.session import Engine
-from esker.errors import EskerError, Interrupted, StateError, Unexpected, common_status
+from esker.engine.pins import has_spark
+from esker.errors import EskerError, Interrupted, SparkNotInstalled, StateError, Unexpected, common_status
 from esker.events import Listener, silent
-from esker.ledger.dead_letters import DeadLetters
-from esker.ledger.entry import read_head
 from esker.ledger.leases import Lease, LeaseTaken, held
 from esker.ledger.offsets import record_delivery
 from esker.ledger.state import State
-from esker.pipeline.run import Start
 from esker.pipeline.tables import dead_letters_of, table_of
 from esker.project import Project
 from esker.project.secrets import redact
 
+if TYPE_CHECKING:
+    from esker.deliver.delivery import Delivery
+    from esker.engine.session import Engine
+    from esker.reading.lake import Lake
+
+Start = Callable[[], "Engine"]
+"""Starts Spark, or gives the one that runs."""
 DeliveryStatus = Literal["succeeded", "skipped", "failed"]
-Work = Callable[[Delivery, "DeliveryResult"], Iterator["DeliveryResult"]]
-"""Does something with a delivery that is open, and yields the result as it grows."""
+Work = Callable[["Delivery", "DeliveryResult"], Iterator["DeliveryResult"]]
+"""Does something with a delivery that is open, with Spark, and yields the result as it grows."""
+InProcess = Callable[[StepwiseDelivery, "DeliveryResult"], Iterator["DeliveryResult"]]
+"""Does it without Spark, or raises NeedsSpark."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +106,18 @@ def deliver(
     *,
     retry_dead: bool = False,
     ends: threading.Event | None = None,
+    lake: Lake | None = None,
 ) -> DeliveryResult:
     """Deliver what is new to a consumer. Errors are in the result; only an interruption is raised.
 
     With `retry_dead`, dead letters are sent first, each as its row is by now. When `ends` is set, it stops
     behind the step that it is at. A reindex that has sent all rows, and was stopped then, is ended first.
+    With a `lake`, Spark starts only for what this process cannot do alone.
     """
 
-    def work(delivery: Delivery, result: DeliveryResult) -> Iterator[DeliveryResult]:
+    def with_spark(delivery: Delivery, result: DeliveryResult) -> Iterator[DeliveryResult]:
+        from esker.deliver.reindex import Reindex, unfinished  # noqa: PLC0415 (PySpark)
+
         plan = unfinished(delivery)
         if plan is not None and plan.is_verified:
             since = delivery.offset().changeset
@@ -121,6 +130,9 @@ def deliver(
         if retry_dead:
             result = replace(result, rows=result.rows + delivery.retry_dead())
             yield result
+        yield from steps(delivery, result)
+
+    def steps(delivery: StepwiseDelivery, result: DeliveryResult) -> Iterator[DeliveryResult]:
         offset = delivery.offset()
         since = offset.changeset if result.since is None else result.since
         result = replace(result, since=since, until=offset.changeset)
@@ -136,13 +148,25 @@ def deliver(
             if ends is not None and ends.is_set():
                 return
 
-    return with_delivery(project, start, state, name, listen, work)
+    here = None if retry_dead else steps
+    return with_delivery(project, start, state, name, listen, with_spark, here=here, lake=lake)
 
 
 def with_delivery(
-    project: Project, start: Start, state: State, name: str, listen: Listener, work: Work
+    project: Project,
+    start: Start,
+    state: State,
+    name: str,
+    listen: Listener,
+    work: Work,
+    *,
+    here: InProcess | None = None,
+    lake: Lake | None = None,
 ) -> DeliveryResult:
-    """Do something for a consumer while nobody else delivers to it. Errors are in the result."""
+    """Do something for a consumer while nobody else delivers to it. Errors are in the result.
+
+    With a `lake`, and something to do `here`, this process does alone what it can.
+    """
     begun = time.monotonic()
     consumer = project.consumer(name)
     try:
@@ -152,8 +176,13 @@ def with_delivery(
     result = DeliveryResult(name, "succeeded", table)
     try:
         with held(state, lease_of(project, name)) as lease:
-            for growing in _worked(project, start, state, lease, result, listen, work):
-                result = growing
+            opening = _Opening(project, state, lease, listen)
+            if here is not None and lake is not None:
+                growing = _with_as_little_as_possible(opening, start, result, work, here, lake)
+            else:
+                growing = _with_spark(opening, start, result, work)
+            for grown in growing:
+                result = grown
     except LeaseTaken as taken:
         note = f"another delivery is active: {taken.holder}"
         return replace(result, status="skipped", notes=(note,))
@@ -182,49 +211,89 @@ class _Failed(Exception):
         super().__init__(str(error))
 
 
-def _worked(
-    project: Project,
-    start: Start,
-    state: State,
-    lease: Lease,
-    result: DeliveryResult,
-    listen: Listener,
-    work: Work,
+@dataclass(frozen=True)
+class _Opening:
+    """What a delivery is opened with, whoever reads the rows."""
+
+    project: Project
+    state: State
+    lease: Lease
+    listen: Listener
+
+
+def _with_as_little_as_possible(
+    opening: _Opening, start: Start, result: DeliveryResult, work: Work, here: InProcess, lake: Lake
 ) -> Iterator[DeliveryResult]:
-    engine = start()
-    subscription = subscribed(project, result.consumer)
-    target = opened(project, result.consumer)
-    letters = DeadLetters(engine, dead_letters_of(project, subscription.table, result.consumer))
-    engine.open_catalog(subscription.table.catalog)
-    if not _has_published(engine, subscription):
-        yield replace(
-            result, notes=(f"pipeline {subscription.consumer.source} has not published anything yet",)
-        )
-        return
+    """Do it without Spark, and go on with Spark from where that cannot be."""
     try:
-        for growing in work(Delivery(engine, state, subscription, target, letters, listen, lease), result):
-            result = growing
-            yield growing
+        for grown in _in_process(opening, lake, result, here):
+            result = grown
+            yield grown
+    except NeedsSpark as needed:
+        if not has_spark():
+            raise SparkNotInstalled(f'consumer "{result.consumer}"', needed.why) from None
+        yield from _with_spark(opening, start, result, work)
+
+
+def _in_process(
+    opening: _Opening, lake: Lake, result: DeliveryResult, work: InProcess
+) -> Iterator[DeliveryResult]:
+    """Do it without Spark, or raise NeedsSpark."""
+    from esker.pipeline.in_process import NothingPublished, open_here  # noqa: PLC0415 (PyIceberg)
+
+    project, name = opening.project, result.consumer
+    subscription, target = subscribed(project, name), opened(project, name)
+    try:
+        delivery = open_here(lake, opening.state, subscription, target, opening.listen, opening.lease)
+    except NothingPublished:
+        yield _nothing_published(result, subscription)
+        return
+    yield from _told(delivery.letters, result, work(delivery, result))
+
+
+def _with_spark(
+    opening: _Opening, start: Start, result: DeliveryResult, work: Work
+) -> Iterator[DeliveryResult]:
+    if not has_spark():
+        why = "dead letters, ids and reindexes read rows as they are now"
+        raise SparkNotInstalled(f'consumer "{result.consumer}"', why)
+    from esker.deliver.delivery import Delivery  # noqa: PLC0415 (PySpark)
+    from esker.ledger.dead_letters import DeadLetters  # noqa: PLC0415
+    from esker.pipeline.published import has_published  # noqa: PLC0415
+
+    engine, project, name = start(), opening.project, result.consumer
+    subscription, target = subscribed(project, name), opened(project, name)
+    letters = DeadLetters(engine, dead_letters_of(project, subscription.table, name))
+    engine.open_catalog(subscription.table.catalog)
+    if not has_published(engine, subscription):
+        yield _nothing_published(result, subscription)
+        return
+    delivery = Delivery(engine, opening.state, subscription, target, letters, opening.listen, opening.lease)
+    try:
+        yield from _told(letters, result, work(delivery, result))
     except KeyboardInterrupt:
         engine.cancel()
         raise
+
+
+def _nothing_published(result: DeliveryResult, subscription: Subscription) -> DeliveryResult:
+    note = f"pipeline {subscription.consumer.source} has not published anything yet"
+    return replace(result, notes=(note,))
+
+
+def _told(
+    letters: Letters, result: DeliveryResult, growing: Iterator[DeliveryResult]
+) -> Iterator[DeliveryResult]:
+    """Yield results as they grow, at the end with the number of dead letters. Raises _Failed."""
+    try:
+        for grown in growing:
+            result = grown
+            yield grown
+    except NeedsSpark:
+        raise
     except Exception as error:
-        waiting = _waiting(letters)
-        raise _Failed(replace(result, dead=waiting), error) from error
-    yield replace(result, dead=_waiting(letters))
-
-
-def _waiting(letters: DeadLetters) -> int:
-    return len(letters.waiting().letters)
-
-
-def _has_published(engine: Engine, subscription: Subscription) -> bool:
-    """Tell whether a pipeline has made the table that its consumers are told of."""
-    if find_table(engine, subscription.table) is None:
-        return False
-    if not subscription.pipeline.is_keyed:
-        return True
-    return read_head(Attempt(engine, subscription.table).properties) is not None
+        raise _Failed(replace(result, dead=len(letters.waiting().letters)), error) from error
+    yield replace(result, dead=len(letters.waiting().letters))
 
 
 def subscribed(project: Project, name: str) -> Subscription:

@@ -10,12 +10,13 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.table import TableId, find_table, named_table
 from esker.engine.session import Engine
 from esker.errors import ConsumerBusy, ConsumerDeclared
-from esker.ledger.consumer_tags import consumer_tag, move_tag, start_tag
+from esker.ledger.consumer_tags import move_tag
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.offsets import forget_offset
 from esker.ledger.reindexes import forget_reindex, reindex_tag
 from esker.ledger.side_table import LOG, SideTable
 from esker.ledger.state import State
+from esker.ledger.tag_names import consumer_tag, start_tag
 from esker.pipeline.deliver import lease_of
 from esker.pipeline.run import Start
 from esker.pipeline.tables import table_of

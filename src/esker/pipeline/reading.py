@@ -1,15 +1,17 @@
-"""The part of the Python interface that needs neither Spark nor Java: reading tables and their changes."""
+"""The part of the Python interface that needs neither Spark nor Java: read and deliver."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from esker.engine.pins import PYSPARK
+from esker.engine.pins import has_spark
 from esker.errors import ReaderNotInstalled, ScanInvalid, SparkNotInstalled
+from esker.events import Listener, silent
 from esker.ledger.point import Point
 from esker.ledger.state import State
 from esker.pipeline.change_report import Changes
@@ -19,6 +21,8 @@ from esker.project import Project, load_project
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from esker.engine.session import Engine
+    from esker.pipeline.deliver import DeliveryReport, DeliveryResult
     from esker.reading.changes import ChangeRange
     from esker.reading.lake import Lake
     from esker.reading.scan import TableScan
@@ -26,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class ReadingProject:
-    """A project whose tables can be read. Where PySpark is not installed, `esker.open` gives this one."""
+    """A project whose tables can be read, and whose changes can be delivered.
+
+    Where PySpark is not installed, `esker.open` gives this one.
+    """
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -138,6 +145,103 @@ class ReadingProject:
 
         return open_task(task, access)
 
+    def deliver(
+        self, consumer: str, listen: Listener = silent, *, retry_dead: bool = False
+    ) -> DeliveryResult:
+        """Send a consumer what has changed since it was told last. Raises the error of one that failed.
+
+        With `retry_dead`, dead letters are sent first, each as its row is by now. Spark starts only for what
+        this process cannot do alone: joins, SELECTs, steps of more than `batch: {spark: …}` changes, dead
+        letters. Raises SparkNotInstalled where one of them needs PySpark, and it is not there.
+        """
+        self._recall_all()
+        self.project.consumer(consumer)
+        result = self._deliver(consumer, listen, retry_dead=retry_dead, ends=None)
+        if result.error is not None:
+            raise result.error
+        return result
+
+    def deliver_all(
+        self,
+        consumers: Sequence[str] = (),
+        *,
+        retry_dead: bool = False,
+        ends: threading.Event | None = None,
+        listen: Listener = silent,
+    ) -> DeliveryReport:
+        """Deliver to consumers, or to all, one after the other; errors are in the report.
+
+        When `ends` is set, it stops behind the step that it is at.
+        """
+        from esker.pipeline.deliver import DeliveryReport  # noqa: PLC0415
+
+        self._recall_all()
+        for name in consumers:
+            self.project.consumer(name)
+        results = []
+        for name in consumers or self.project.consumers:
+            if ends is None or not ends.is_set():
+                results.append(self._deliver(name, listen, retry_dead=retry_dead, ends=ends))
+        return DeliveryReport(results)
+
+    def _deliver(
+        self, consumer: str, listen: Listener, *, retry_dead: bool, ends: threading.Event | None
+    ) -> DeliveryResult:
+        from esker.pipeline.deliver import deliver  # noqa: PLC0415
+
+        return deliver(
+            self.project,
+            self._start,
+            self.state,
+            consumer,
+            listen,
+            retry_dead=retry_dead,
+            ends=ends,
+            lake=self._own_lake,
+        )
+
+    def run_reindex_task(
+        self, consumer: str, number: int, listen: Listener = silent, *, rate: float | None = None
+    ) -> DeliveryResult:
+        """Do one task of a reindex that has begun; others may do other tasks at the same time.
+
+        When all are done, `reindex` ends it. At most `rate` rows a second are sent, by this task alone. Spark
+        starts only for what this process cannot do alone. Raises ReindexUnsuitable, SparkNotInstalled, and
+        what the target raises.
+        """
+        from esker.pipeline.reindex_task import run_task  # noqa: PLC0415
+
+        self._recall_all()
+        self.project.consumer(consumer)
+        lake = self._own_lake
+        return run_task(self.project, self._start, self.state, consumer, number, listen, rate=rate, lake=lake)
+
+    def _start(self) -> Engine:
+        return self._engine
+
+    @cached_property
+    def _engine(self) -> Engine:
+        from esker.engine.session import Engine  # noqa: PLC0415 (PySpark)
+
+        return Engine.start(self.project)
+
+    @property
+    def _is_started(self) -> bool:
+        """Spark runs for this project already."""
+        return "_engine" in self.__dict__
+
+    @property
+    def _own_lake(self) -> Lake | None:
+        """What deliveries read with that do without Spark; None where Spark does them all."""
+        if self._is_started:
+            return None
+        try:
+            return self._lake
+        except ReaderNotInstalled:
+            if has_spark():
+                return None
+            raise
+
     @cached_property
     def _lake(self) -> Lake:
         try:
@@ -164,18 +268,18 @@ class ReadingProject:
             recall_all(self.project, self.state)
 
     def _frame_of_changes(self, changes: ChangeRange) -> DataFrame:
-        raise SparkNotInstalled("to_spark", PYSPARK)
+        raise SparkNotInstalled("to_spark")
 
     def _frame_of_scan(self, scan: TableScan) -> DataFrame:
-        raise SparkNotInstalled("to_spark", PYSPARK)
+        raise SparkNotInstalled("to_spark")
 
     def _frame_of_task(self, task: ReindexTask) -> DataFrame:
-        raise SparkNotInstalled("to_spark", PYSPARK)
+        raise SparkNotInstalled("to_spark")
 
     if not TYPE_CHECKING:  # for mypy the class has the names above and no others
 
         def __getattr__(self, name: str) -> object:
             """Say of what a whole project can do that it needs Spark."""
             if type(self) is ReadingProject and not name.startswith("_"):
-                raise SparkNotInstalled(f"project.{name}", PYSPARK)
+                raise SparkNotInstalled(f"project.{name}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from esker.deliver.delivery import Delivery
-from esker.deliver.reindex import Reindex, Task
+from esker.deliver.reindex import Reindex
+from esker.deliver.reindex_tasks import Task
 from esker.errors import ConsumerBusy
 from esker.events import Listener, silent
 from esker.ledger.dead_letters import DeadLetters
 from esker.ledger.leases import Lease, LeaseTaken, held
 from esker.ledger.state import State
-from esker.pipeline.deliver import DeliveryResult, lease_of, opened, subscribed, with_delivery
-from esker.pipeline.run import Start
+from esker.pipeline.deliver import DeliveryResult, Start, lease_of, opened, subscribed, with_delivery
 from esker.pipeline.tables import dead_letters_of
 from esker.project import Project
 
@@ -113,27 +113,6 @@ def give_up(project: Project, start: Start, state: State, name: str) -> GivenUpR
             return GivenUpReindex(name, plan.snapshot, plan.into)
     except LeaseTaken as taken:
         raise ConsumerBusy(name, taken.holder) from None
-
-
-def run_task(
-    project: Project,
-    start: Start,
-    state: State,
-    name: str,
-    number: int,
-    listen: Listener = silent,
-    *,
-    rate: float | None = None,
-) -> DeliveryResult:
-    """Do one task of a reindex that has begun. Others may do other tasks at the same time.
-
-    `rate` is of this task alone: nobody knows how many are done elsewhere.
-    Raises ReindexUnsuitable when none has begun, or others have to be done before it.
-    """
-    going = Reindex.begun(_delivery(project, start, state, name, listen, None))
-    counts = going.run_task(number, rate or project.consumer(name).reindex.rate)
-    table = str(subscribed(project, name).table)
-    return DeliveryResult(name, "succeeded", table, until=going.plan.offset.changeset, rows=counts)
 
 
 def _delivery(

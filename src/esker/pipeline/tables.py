@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from esker.engine.iceberg.table import TableId
+from esker.engine.iceberg.table_id import TableId
 from esker.project import Pipeline, Project
 from esker.project import system_tables as kinds
 from esker.project.system_tables import SystemTableKind

@@ -14,6 +14,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, NotInst
 from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
+from pyiceberg.table import Table as PyIcebergTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
@@ -22,6 +23,7 @@ from esker.errors import (
     CatalogUnreachable,
     EskerError,
     NotWithoutSpark,
+    NotWrittenWithoutSpark,
     ReaderNotInstalled,
     TableNotFound,
     UnknownPoint,
@@ -35,6 +37,8 @@ from esker.reading.store import StoreOfTable
 
 _Answer = TypeVar("_Answer")
 _BY_JAVA = ("hdfs", "viewfs")
+_WRITTEN = 2
+"""The newest format version whose metadata PyIceberg writes itself."""
 _EXTRAS = {"sqlite": "sql-sqlite", "jdbc": "sql-postgres", "glue": "glue", "hive": "hive", "s3tables": "glue"}
 """What PyIceberg needs beside itself, by the type of a catalog."""
 
@@ -141,6 +145,30 @@ class Lake:
         if kept.snapshot(snapshot) is None:
             raise UnknownPoint(str(snapshot), "the table has no such snapshot, or it is expired")
         return kept
+
+    def writable(self, catalog: str, name: str) -> PyIcebergTable:
+        """Return PyIceberg's own table as it is now, to commit to it.
+
+        Raises TableNotFound, CatalogUnreachable and NotWrittenWithoutSpark.
+        """
+        declared = self.project.catalogs()[catalog]
+        if isinstance(declared, HadoopCatalog) or scheme_of(declared.warehouse) in _BY_JAVA:
+            raise NotWrittenWithoutSpark(name, f"PyIceberg has no catalog of type {declared.type}")
+        if isinstance(declared, SqliteCatalog) and not self.project.path(declared.path).exists():
+            raise TableNotFound(name)
+        found = self._asked(catalog, lambda: self._open(catalog).load_table(name), name)
+        if found.metadata.format_version > _WRITTEN and not self.chooses_locations(catalog):
+            version = found.metadata.format_version
+            raise NotWrittenWithoutSpark(name, f"PyIceberg writes no metadata of format version {version}")
+        return found
+
+    def chooses_locations(self, catalog: str) -> bool:
+        """Tell whether a server writes the metadata of tables, and says where they go."""
+        return self.project.catalogs()[catalog].type in ("rest", "nessie", "s3tables")
+
+    def catalog(self, name: str) -> Catalog:
+        """Return PyIceberg's own catalog. Raises NotWithoutSpark."""
+        return self._open(name)
 
     def _open(self, catalog: str) -> Catalog:
         if catalog not in self._catalogs:

@@ -18,45 +18,32 @@ from esker.engine.iceberg.metadata import (
     snapshot_at,
 )
 from esker.engine.iceberg.metadata_file import unless_damaged
+from esker.engine.iceberg.table_id import TABLE_DEFAULTS, TableId, named_table
 from esker.engine.session import Engine
 from esker.engine.sql import identifier
 from esker.errors import TableNotFound
-from esker.project import Project
 from esker.project.layout import PartitionField, SortField
 from esker.project.types import quoted
 
-TABLE_DEFAULTS = {
-    "format-version": "2",
-    # Old metadata files are removed, but enough are kept to tell a rollback from an expiry.
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "100",
-}
-"""Properties of every table that Esker creates, unless the pipeline says otherwise."""
-
-
-@dataclass(frozen=True)
-class TableId:
-    """A table in a catalog."""
-
-    catalog: str
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def sql(self) -> str:
-        """The quoted identifier, with the catalog."""
-        return identifier(self.catalog, self.name)
-
-    @property
-    def namespace(self) -> str:
-        return self.name.rpartition(".")[0]
-
-
-def named_table(project: Project, name: str, catalog: str | None = None) -> TableId:
-    """Return a table by name: a pipeline's, one whose first part names its catalog, or one of `catalog`."""
-    return TableId(*project.find_table(name, catalog))
+__all__ = [
+    "TABLE_DEFAULTS",
+    "Table",
+    "TableId",
+    "exists",
+    "find_snapshot",
+    "find_snapshot_at",
+    "find_table",
+    "identify_by",
+    "java_identifier",
+    "java_table",
+    "java_transaction",
+    "list_tables",
+    "load",
+    "named_table",
+    "order_rows",
+    "sort_by",
+    "transform_sql",
+]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from esker.pipeline.export import (
 from esker.pipeline.export.aws import Account
 from esker.pipeline.export.platform import Bundle, Job
 from esker.pipeline.export.reader import Exported, Lake
-from esker.pipeline.export.stepfunctions import Runner
+from esker.pipeline.export.stepfunctions import Options
 from esker.project import Project
 
 _READERS: dict[str, Callable[[Lake], Exported]] = {
@@ -54,13 +54,13 @@ def export_platform(
     *,
     account: str | None = None,
     home: str | None = None,
-    runner: Runner = "glue",
     application: str | None = None,
+    options: Options | None = None,
 ) -> Bundle:
     """Return the files that run pipelines, or all, on a platform.
 
-    For AWS: its `account`, the `home` of the job's files in S3, and for a state machine the `runner` of its
-    jobs. Raises UnknownPipeline, and CannotExport for pipelines that cannot run there.
+    For AWS: its `account`, the `home` of the job's files in S3, and for a state machine `options`. Raises
+    UnknownPipeline, and CannotExport for pipelines that cannot run there.
     """
     if platform == "spark-submit":
         return spark_submit.export(Job.of(project, pipelines, platform, spark_minor()))
@@ -71,7 +71,7 @@ def export_platform(
         case "emr":
             return emr.export(where, application)
         case _:
-            return stepfunctions.export(where, runner, application)
+            return stepfunctions.export(where, options or Options())
 
 
-__all__ = ["PLATFORMS", "READERS", "Bundle", "Exported", "export_platform", "export_reader"]
+__all__ = ["PLATFORMS", "READERS", "Bundle", "Exported", "Options", "export_platform", "export_reader"]

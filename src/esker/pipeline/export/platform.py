@@ -126,7 +126,8 @@ class Job:
 
     def requirements(self) -> str:
         """Return the packages that Esker runs with here, in their versions, without PySpark."""
-        extras = {_EXTRAS.get(self.project.pipeline(name).source.type) for name in self.pipelines}
+        # What loads beside Spark comes with the extra; PySpark itself is the platform's.
+        extras = {"spark"} | {_EXTRAS.get(self.project.pipeline(name).source.type) for name in self.pipelines}
         if self.project.state.url.startswith("postgresql"):
             extras.add("postgres")
         found: dict[str, str] = {}

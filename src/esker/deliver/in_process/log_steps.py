@@ -1,0 +1,225 @@
+"""The changes of a table that is loaded by key, from its change log, read without Spark.
+
+Only what is in the log is delivered here. What a killed run has not written to it yet, Spark appends first,
+or the next run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from esker.deliver.in_process.needs_spark import NeedsSpark
+from esker.deliver.in_process.tags import move_tag
+from esker.deliver.in_process.view import View
+from esker.deliver.subscription import CHANGE, Step, Subscription
+from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.iceberg.table_id import TableId
+from esker.errors import NoChangeLog, ReindexNeeded
+from esker.ledger.change_columns import CHANGESET, OP, RUN
+from esker.ledger.offsets import Offset
+from esker.ledger.owed import first_kept, gaps_in, logged_in
+from esker.reading.lake import Lake, changeset_of
+from esker.reading.log import LogReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MOST_STEPS = 1_000
+"""So many changesets at most in one step: a log that nobody merged has a file for each."""
+
+
+class LogSteps:
+    """Reads a change log, as it is when it is opened."""
+
+    def __init__(self, lake: Lake, subscription: Subscription, *, alone: bool) -> None:
+        """`alone`: there is no Spark to go to."""
+        self._lake, self._own, self._alone = lake, subscription, alone
+        catalog, name = subscription.table.catalog, subscription.table.name
+        table = lake.table(catalog, name)
+        found = LogReader.of(partial(lake.table, catalog), table)
+        if found is None:
+            raise NoChangeLog(name, "no keyed pipeline with `changes: on` has published into it")
+        if found.owed and not alone:
+            raise NeedsSpark("a run has left changes that are not in the change log yet")
+        self.log = TableId(catalog, found.log.name)
+        lake.writable(catalog, found.log.name)  # before the first message: tags are set there
+        self._table, self._log = View(found.table), View(found.log)
+        subscription.check_ids(self._table.schema.arrow)
+        self._reached = logged_in(found.log.properties)
+
+    @property
+    def tag_names(self) -> dict[str, int]:
+        return self._log.tags
+
+    def tag(self, name: str, offset: Offset) -> None:
+        if offset.snapshot is not None and self.tag_names.get(name) != offset.snapshot:
+            move_tag(self._lake, self.log, name, offset.snapshot)
+
+    def keep_all(self, name: str) -> bool:
+        current = self._log.table.current
+        if current is None:
+            return False
+        if name not in self.tag_names:
+            move_tag(self._lake, self.log, name, current.snapshot_id)
+        return True
+
+    def head(self) -> Offset:
+        return self._at(self._reached)
+
+    def beginning(self) -> Offset:
+        offset = Offset(self._table.uuid, 0, None, None, 0)
+        self._check_kept(offset)
+        return offset
+
+    def tagged(self, snapshot: int) -> Offset | None:
+        current = self._log.table.snapshot(snapshot)
+        while current is not None:
+            number = changeset_of(current)
+            if number is not None:
+                return self._at(number)
+            parent = current.parent_snapshot_id
+            current = self._log.table.snapshot(parent) if parent is not None else None
+        raise NeedsSpark("the state database knows no offset, and the tag's snapshot does not tell it")
+
+    def check(self, offset: Offset) -> None:
+        name = self._own.name
+        if offset.table != self._table.uuid:
+            raise ReindexNeeded(name, "The table was made anew since.")
+        if offset.changeset > self._reached:
+            raise ReindexNeeded(
+                name, f"It has been told changeset {offset.changeset}, and the log ends with {self._reached}."
+            )
+        self._check_line(offset)
+        self._check_kept(offset)
+        run = self._run_of(offset.changeset)
+        if None not in (run, offset.run) and run != offset.run:
+            raise ReindexNeeded(
+                name,
+                f"Changeset {offset.changeset} is of run {run}; it has been told one of run {offset.run}.",
+            )
+
+    def _check_line(self, offset: Offset) -> None:
+        """Raise ReindexNeeded if the log does not descend from the offset's snapshot."""
+        line = self._log.table.lineage()
+        if offset.snapshot is None or any(each.snapshot_id == offset.snapshot for each in line):
+            return
+        is_cut = bool(line) and line[0].parent_snapshot_id is not None
+        if not is_cut or offset.sequence >= (line[0].sequence_number or 0):
+            raise ReindexNeeded(self._own.name, "The change log was rolled back since.")
+        if not self._alone:
+            raise NeedsSpark(
+                "snapshots of the change log are expired that would tell whether it was rolled back"
+            )
+
+    def _check_kept(self, offset: Offset) -> None:
+        """Raise ReindexNeeded if changes behind an offset are missing."""
+        first = first_kept(self._log.table.properties)
+        if offset.changeset < first - 1:
+            raise ReindexNeeded(
+                self._own.name,
+                f"The log begins with changeset {first}, and {offset.changeset + 1} is the next one.",
+            )
+        for begin, end in gaps_in(self._log.table.properties):
+            if end > offset.changeset:
+                raise ReindexNeeded(
+                    self._own.name, f"The log has a gap: changesets {begin} to {end} are not in it."
+                )
+
+    def steps(self, offset: Offset, rows: int) -> Iterator[Step]:
+        since = offset.changeset
+        while since < self._reached:
+            until = self._end_of_step(since, rows)
+            files = self._files(since, until)
+            yield Step(
+                until=self._at(until),
+                changesets=until - since,
+                count=sum(file.records for file in files),
+                rows=partial(self._rows, files, since, until),
+                frame=not_a_frame,
+            )
+            since = until
+
+    def _end_of_step(self, since: int, rows: int) -> int:
+        """Return the last changeset of a step: a changeset is not divided."""
+        if len(self._bounds) < len(self._log.files.data):
+            return self._reached  # somebody wrote files that do not tell what is in them
+        last, count = since, 0
+        waiting = sorted(bound for bound in self._bounds if bound[0] > since)
+        for number, (high, records) in enumerate(waiting):
+            if last > since and (count + records > rows or number >= _MOST_STEPS):
+                return last
+            count += records
+            last = min(high, self._reached)
+        return self._reached
+
+    @cached_property
+    def _bounds(self) -> list[tuple[int, int]]:
+        """The last changeset of each file that tells, and its number of rows."""
+        column = self._log.schema.ids[CHANGESET]
+        return [
+            (high, file.records)
+            for file in self._log.files.data
+            if file.lowest(column) is not None and (high := file.highest(column)) is not None
+        ]
+
+    def _files(self, since: int, until: int) -> list[FileEntry]:
+        """Return the files of the log that may hold changes of a step."""
+        column = self._log.schema.ids[CHANGESET]
+        bounds = ((file, file.lowest(column), file.highest(column)) for file in self._log.files.data)
+        return [
+            file
+            for file, low, high in bounds
+            if low is None or high is None or (low <= until and high > since)
+        ]
+
+    def _rows(self, files: Sequence[FileEntry], since: int, until: int) -> pa.Table:
+        own = self._own
+        rows = self._log.rows(self._log.files, files)
+        number = rows.column(CHANGESET)
+        rows = rows.filter(pc.and_(pc.greater(number, since), pc.less_equal(number, until)))
+        is_gone = pc.equal(rows.column(OP), "delete")
+        if own.pipeline.mode == "delete_insert" and pc.any(is_gone).as_py():
+            raise NeedsSpark("rows of a key were deleted, of which others may be left")
+        if own.pipeline.mode == "scd2":
+            current = pc.fill_null(rows.column(own.pipeline.versions.is_current), False)
+            rows = rows.filter(pc.or_(is_gone, current))
+        return rows.select([*CHANGE, *(name for name in rows.column_names if own.is_shown(name))])
+
+    def _at(self, changeset: int) -> Offset:
+        snapshot = self._snapshot_of(changeset)
+        found = self._log.table.snapshot(snapshot) if snapshot is not None else None
+        return Offset(
+            table=self._table.uuid,
+            changeset=changeset,
+            run=self._run_of(changeset),
+            snapshot=found.snapshot_id if found is not None else None,
+            sequence=found.sequence_number or 0 if found is not None else 0,
+        )
+
+    def _snapshot_of(self, changeset: int) -> int | None:
+        """Return the snapshot of the log that ends with a changeset."""
+        log = self._log.table
+        if 0 < changeset == self._reached:
+            return log.current.snapshot_id if log.current is not None else None
+        ends = (each.snapshot_id for each in reversed(log.lineage()) if changeset_of(each) == changeset)
+        return next(ends, None)
+
+    def _run_of(self, changeset: int) -> str | None:
+        """Return the run that published a changeset; None when the log does not tell."""
+        files = self._files(changeset - 1, changeset)
+        if not files:
+            return None
+        rows = self._log.rows(self._log.files, files, (CHANGESET, RUN))
+        runs = rows.filter(pc.equal(rows.column(CHANGESET), changeset)).column(RUN)
+        return runs[0].as_py() if len(runs) else None
+
+
+def not_a_frame(stack: ExitStack) -> DataFrame:
+    """Raise NeedsSpark."""
+    raise NeedsSpark("rows are asked for as a frame of Spark's")

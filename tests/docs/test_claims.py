@@ -1,0 +1,34 @@
+"""What the README and the guides say of other products is what was tried with them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOT_TRIED = ("Polaris", "Lakekeeper", "Unity", "BigLake", "MySQL", "Athena", "Redshift", "Snowflake")
+"""No server of these, and nothing that stands in for one, is started by any test."""
+HEDGES = ("not tried", "not on one of MySQL", "by their documentation", "not on a server of MySQL")
+
+
+def cells(page: str) -> list[str]:
+    """Return the cells of tables in a page that list what Esker works with."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    return [cell for line in lines if line.startswith("|") for cell in re.split(r"(?<!\\)\|", line)]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/the-catalog-you-have.md"])
+@pytest.mark.parametrize("product", NOT_TRIED)
+def test_what_was_not_tried_says_so(page: str, product: str) -> None:
+    """A product that no test meets stands in no list without these words."""
+    assert not list((ROOT / "tests" / "servers").glob(f"*{product.lower()}*")), "it is tried: say so"
+    bare = [cell for cell in cells(page) if product in cell and not any(hedge in cell for hedge in HEDGES)]
+    assert bare == []
+
+
+def test_the_guide_on_databases_says_which_were_tried() -> None:
+    """MySQL's protocol is tried on MariaDB, and the page says that this is not MySQL."""
+    text = " ".join((ROOT / "docs/how-to/load-from-a-database.md").read_text(encoding="utf-8").split())
+    assert "not on one of MySQL" in text
