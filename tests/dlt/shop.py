@@ -15,13 +15,13 @@ from tests.folder import Folder
 class Shop:
     """A dlt pipeline `shop` that loads into `lake.shop` of a project."""
 
-    def __init__(self, folder: Folder, work: Path) -> None:
-        self.folder, self.work = folder, work
+    def __init__(self, folder: Folder, work: Path, **keys: Any) -> None:
+        self.folder, self.work, self.keys = folder, work, keys
 
     def pipeline(self, work: Path | None = None, name: str = "shop", **keys: Any) -> Any:
         return dlt.pipeline(
             name,
-            destination=esker.dlt.destination(self.folder.open(), **keys),
+            destination=esker.dlt.destination(self.folder.open(), **self.keys, **keys),
             dataset_name="shop",
             pipelines_dir=str(work or self.work),
         )

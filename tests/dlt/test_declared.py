@@ -117,3 +117,13 @@ def test_loads_that_are_remembered() -> None:
 def test_dlt_is_imported_by_those_who_use_it() -> None:
     code = "import sys, esker; assert 'dlt' not in sys.modules; esker.dlt.destination"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_own_tables_without_an_underscore() -> None:
+    """Some catalogs take no name that begins with one; tables of the user keep theirs."""
+    made = Project(project="shop")
+    for name, own_key, stored in (("_dlt_loads", ["id"], "dlt_loads"), ("_mine", [], "_mine")):
+        found = declare(
+            made, "shop", "shop", table(name), None, [], has_nested=False, own_key=own_key, is_plain=True
+        )
+        assert found.table == f"shop.{stored}"

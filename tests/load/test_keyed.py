@@ -528,7 +528,7 @@ def test_files_in_avro_and_orc(make: Make, format: str, version: int, lane: str)
     assert (found.updated, found.inserted) == (2, 2)
     works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('format-version' = '3')")
     assert load(6, "f", 7, 0).updated == 2
-    expected = {0: "f", 1: "d", 2: "e", 3: "e", 5: "c", 6: "e", 7: "f", 8: "a", 9: "a", 11: "e"}
+    expected = {0: "f", 1: "d", 2: "e", 3: "e", 5: "a", 6: "e", 7: "f", 8: "a", 9: "a", 11: "e"}
     assert titles(works) == expected
     assert [number for number, row in works.rows().items() if row["deleted"]] == [5]
     data = {row.file_format for row in works.sql(f"SELECT file_format FROM {WORKS}.data_files")}

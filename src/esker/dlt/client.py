@@ -31,6 +31,7 @@ from esker.dlt.tables import DltTables
 from esker.dlt.told import told
 from esker.errors import DltRefused
 from esker.pipeline.api import OpenProject
+from esker.project.catalogs import S3TablesCatalog
 
 
 class FileStays(RunnableLoadJob):
@@ -45,10 +46,11 @@ class EskerClient(JobClientBase, WithStateSync):
 
     _project: OpenProject
     _give_up: tuple[str, ...]
+    _plain_names: bool | None
 
-    def open(self, project: OpenProject, give_up: tuple[str, ...]) -> None:
+    def open(self, project: OpenProject, give_up: tuple[str, ...], plain_names: bool | None = None) -> None:
         """Say where to load to."""
-        self._project, self._give_up = project, give_up
+        self._project, self._give_up, self._plain_names = project, give_up, plain_names
 
     def initialize_storage(self, truncate_tables: Iterable[str] | None = None) -> None:
         """Do nothing: tables are emptied by the commit that brings the new rows, never before."""
@@ -132,10 +134,17 @@ class EskerClient(JobClientBase, WithStateSync):
 
     @property
     def _kept(self) -> Kept:
-        return Kept(self._project.engine, self.schema, self._dataset)
+        return Kept(self._project.engine, self.schema, self._dataset, self._is_plain)
 
     def _tables(self, pipeline: str, names: Iterable[str]) -> DltTables:
-        return DltTables.of(self, self._project, pipeline, self._dataset, names)
+        return DltTables.of(self, self._project, pipeline, self._dataset, names, is_plain=self._is_plain)
+
+    @property
+    def _is_plain(self) -> bool:
+        """The catalog takes no names that begin with an underscore, as far as its type or the user says."""
+        if self._plain_names is not None:
+            return self._plain_names
+        return isinstance(self._project.project.catalog, S3TablesCatalog)
 
     def _refuse_drop(self, why: str) -> None:
         remedy = 'Use refresh="drop_data", which empties tables, or drop them yourself, with SQL.'

@@ -98,6 +98,11 @@ def pipeline_name(dlt_pipeline: str, table: str) -> str:
     return f"{name[: _LONGEST - len(digest) - 1]}_{digest}"
 
 
+def own_table(name: str, *, is_plain: bool) -> str:
+    """Return how one of dlt's own tables is called in the catalog: some take no underscore in front."""
+    return name.removeprefix("_") if is_plain else name
+
+
 def declare(
     project: Project,
     dlt_pipeline: str,
@@ -108,13 +113,14 @@ def declare(
     *,
     has_nested: bool,
     own_key: Sequence[str] = (),
+    is_plain: bool = False,
 ) -> Pipeline:
     """Return what loads a table of dlt. Raises DltRefused for what cannot be loaded as dlt wants it.
 
     `ids` are the columns of dlt's own that tell in which load a row came; `own_key` is the key of a table
-    that is dlt's own.
+    that is dlt's own, whose name has no underscore in front with `is_plain`.
     """
-    name = table["name"]
+    name = own_table(table["name"], is_plain=is_plain) if own_key else table["name"]
     full = f"{dataset}.{name}"
     if project.system_namespace is None and (ending := reserved_ending(name, kinds=BESIDE_A_TABLE)):
         raise DltRefused(

@@ -39,12 +39,14 @@ class EskerDestination(Destination[EskerConfiguration, EskerClient]):
         destination_name: str | None = "esker",
         environment: str | None = None,
         give_up: tuple[str, ...] = (),
+        plain_names: bool | None = None,
         **further: Any,
     ) -> None:
         further.pop("credentials", None)  # whoever attaches to a pipeline sends them, and there are none
         super().__init__(destination_name=destination_name, environment=environment, **further)
         self._project = project
         self._give_up = give_up
+        self._plain_names = plain_names
 
     @property
     def project(self) -> OpenProject:
@@ -59,7 +61,7 @@ class EskerDestination(Destination[EskerConfiguration, EskerClient]):
 
     def client(self, schema: Schema, initial_config: EskerConfiguration | None = None) -> EskerClient:
         made: EskerClient = super().client(schema, initial_config)
-        made.open(self.project, self._give_up)
+        made.open(self.project, self._give_up, self._plain_names)
         return made
 
     def _raw_capabilities(self) -> DestinationCapabilitiesContext:
@@ -78,11 +80,16 @@ class EskerDestination(Destination[EskerConfiguration, EskerClient]):
 
 
 def destination(
-    project: OpenProject | str | Path = ".", *, give_up: tuple[str, ...] = ()
+    project: OpenProject | str | Path = ".",
+    *,
+    give_up: tuple[str, ...] = (),
+    plain_names: bool | None = None,
 ) -> EskerDestination:
     """Return a project as a destination: `dlt.pipeline(…, destination=esker.dlt.destination(project))`.
 
     The project is open already, or its folder. Tables stand in its catalog, in the namespace that dlt's
-    `dataset_name` names. `give_up` names loads that were left half way and will not be finished.
+    `dataset_name` names. `give_up` names loads that were left half way and will not be finished. With
+    `plain_names`, dlt's own tables are called `dlt_loads` and so on, without an underscore in front, for
+    catalogs that refuse it; with a catalog of type `s3tables` they are, unless it is False.
     """
-    return EskerDestination(project, give_up=give_up)
+    return EskerDestination(project, give_up=give_up, plain_names=plain_names)

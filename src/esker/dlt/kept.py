@@ -14,6 +14,7 @@ from dlt.common.pendulum import pendulum
 from dlt.common.schema import Schema
 from pyspark.sql import functions as F
 
+from esker.dlt.declared import own_table
 from esker.engine.compat import to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
@@ -32,6 +33,8 @@ class Kept:
     engine: Engine
     dlt_schema: Schema
     dataset: str
+    is_plain: bool = False
+    """Their names have no underscore in front."""
 
     @property
     def exists(self) -> bool:
@@ -93,7 +96,7 @@ class Kept:
     def _place(self, name: str) -> TableId:
         catalog = self.engine.project.catalog_name(None)
         self.engine.open_catalog(catalog)
-        return TableId(catalog, f"{self.dataset}.{name}")
+        return TableId(catalog, f"{self.dataset}.{own_table(name, is_plain=self.is_plain)}")
 
     def _name(self, column: str) -> str:
         return str(self.dlt_schema.naming.normalize_identifier(column))

@@ -141,7 +141,7 @@ class PackageLoading:
 
     def _load_version(self) -> None:
         """Store the schema, unless it is stored."""
-        kept = Kept(self.tables.engine, self.schema, self.tables.dataset)
+        kept = Kept(self.tables.engine, self.schema, self.tables.dataset, self.tables.is_plain)
         if kept.schema("version_hash", self.schema.version_hash) is not None:
             return
         self._load_row(
@@ -192,7 +192,9 @@ class PackageLoading:
         suspects = set(latest) - given_up - {self.package.load_id}
         if not suspects:
             return
-        known = Kept(self.tables.engine, self.schema, self.tables.dataset).completed(suspects)
+        known = Kept(self.tables.engine, self.schema, self.tables.dataset, self.tables.is_plain).completed(
+            suspects
+        )
         for load in sorted(suspects - known):
             raise LoadLeftHalfway(self.package.pipeline, load, latest[load])
 

@@ -17,7 +17,7 @@ from esker.dlt.declared import Merge, declare, pipeline_name
 from esker.engine.iceberg.create import create
 from esker.engine.iceberg.table import find_table
 from esker.engine.session import Engine
-from esker.errors import DltSchemaConflict, ReservedName, TypeConflict, UnsuitableKey
+from esker.errors import DltRefused, DltSchemaConflict, ReservedName, TypeConflict, UnsuitableKey
 from esker.load.keys import check_key
 from esker.pipeline.alterations import alterations, creation
 from esker.pipeline.api import OpenProject
@@ -50,10 +50,19 @@ class DltTables:
     engine: Engine
     dataset: str
     all: Mapping[str, DltTable]
+    is_plain: bool = False
+    """The names of dlt's own tables have no underscore in front."""
 
     @classmethod
     def of(
-        cls, client: JobClientBase, project: OpenProject, pipeline: str, dataset: str, names: Iterable[str]
+        cls,
+        client: JobClientBase,
+        project: OpenProject,
+        pipeline: str,
+        dataset: str,
+        names: Iterable[str],
+        *,
+        is_plain: bool = False,
     ) -> DltTables:
         """Declare the tables of some names, and those nested in them. Raises DltRefused."""
         schema = client.schema
@@ -73,14 +82,35 @@ class DltTables:
                 merge = None if key else _merge(client, table)
                 has_nested = len(chain) > 1
                 declared = declare(
-                    project.project, pipeline, dataset, table, merge, ids, has_nested=has_nested, own_key=key
+                    project.project,
+                    pipeline,
+                    dataset,
+                    table,
+                    merge,
+                    ids,
+                    has_nested=has_nested,
+                    own_key=key,
+                    is_plain=is_plain,
                 )
                 name = pipeline_name(pipeline, table["name"])
                 boundary = table.get("x-boundary-timestamp")
                 found[table["name"]] = DltTable(table["name"], name, declared, merge, root, boundary)
         pipelines = {table.pipeline: table.declared for table in found.values()}
         copy = project.project.model_copy(update={"pipelines": pipelines})
-        return cls(Engine(copy, project.engine.spark, project.engine.log), dataset, found)
+        cls._check_names(dataset, found)
+        return cls(Engine(copy, project.engine.spark, project.engine.log), dataset, found, is_plain)
+
+    @staticmethod
+    def _check_names(dataset: str, tables: Mapping[str, DltTable]) -> None:
+        """Raise DltRefused for two tables of dlt that would be one."""
+        names: dict[str, str] = {}
+        for table in tables.values():
+            if (other := names.setdefault(table.declared.table, table.name)) != table.name:
+                raise DltRefused(
+                    table.declared.table,
+                    f'Tables "{other}" and "{table.name}" of dlt would be one in "{dataset}".',
+                    "Rename the resource in dlt.",
+                )
 
     def check(self) -> None:
         """Raise DltSchemaConflict unless all rows that dlt's schema allows fit the tables as they are."""
