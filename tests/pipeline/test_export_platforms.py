@@ -725,6 +725,8 @@ def test_every_state_leads_somewhere(name: str, shop: Folder) -> None:
     bundle = variant(consuming(shop), name)
     for file in ("state-machine.json", "reindex-topic.json"):
         machine = document(bundle, file)
+        names = [name for _, name, _ in every_state(machine)]
+        assert len(names) == len(set(names)), "Amazon wants names that are unique inside maps, too"
         for states, state_name, state in every_state(machine):
             assert len(state_name) <= 80
             named = [state.get("Next"), state.get("Default")]

