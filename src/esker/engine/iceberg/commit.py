@@ -168,7 +168,7 @@ class Attempt:
     def adopt(self, files: Sequence[tuple[str, int]]) -> StagedFiles:
         """Take Parquet files that lie in the table's store, by location and size, as staged ones."""
         with _swap_failed():
-            taken = adopt_files(self._table, self._jvm, files)
+            taken = adopt_files(self._table, self._jvm, self.store, files)
         rows = sum(file.recordCount() for file in taken)
         size = sum(size for _, size in files)
         return StagedFiles(self._id, self.uuid, self.schema_id, rows, size, len(taken), tuple(taken))
