@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from esker.engine.iceberg import lookup
 from esker.engine.iceberg.lookup import Keys, look_up
-from esker.engine.iceberg.manifests import FileEntry, LiveFiles
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles, entries_of
 from esker.engine.iceberg.schema import FieldSchema, with_id
 
 KINDS: dict[str, tuple[pa.DataType, Any]] = {
@@ -112,6 +113,45 @@ def test_sorted_rows_are_not_all_looked_at(tmp_path: Path, monkeypatch: pytest.M
             look_up(files, fields, keys, ["n"])
         check(files, fields, keys, rows)
     assert looked == [2, 50_000]
+
+
+def test_text_bounds_that_are_cut_inside_a_character(tmp_path: Path) -> None:
+    """Another engine may cut bytes: the rest of a character is no replacement character."""
+    schema = pa.schema([with_id("id", pa.string(), 1), with_id("n", pa.int64(), 2)])
+    for number, (low, high) in enumerate([(b"a\xf0\x9f", b"b"), (b"a", b"a\xf1"), (b"a\xf0", b"a\xf0\xa0")]):
+        rows = pa.table([["a😀"], [0]], schema=schema)
+        files, fields = table_of(tmp_path / f"{number}.parquet", rows, row_group_size=10)
+        files = replace(
+            files, data=tuple(replace(file, lower={1: low}, upper={1: high}) for file in files.data)
+        )
+        check(files, fields, Keys(pa.table([["a😀"]], schema=schema.remove(1))), rows)
+
+
+def test_partitions_are_those_of_iceberg() -> None:
+    """NaN is one partition; −0.0 and 0.0 are two: deletes of one are none of the other's."""
+    nan, zero = float("nan"), 0.0
+
+    def entry(content: int, path: str, value: float) -> FileEntry:
+        file = {
+            "content": content,
+            "file_path": path,
+            "file_format": "PARQUET",
+            "record_count": 1,
+            "file_size_in_bytes": 1,
+            "partition": {"x": value},
+        }
+        record = {"status": 1, "snapshot_id": 1, "sequence_number": 1 + content, "data_file": file}
+        [found] = entries_of([record], 1, 0, 1)
+        return found
+
+    values = {"nan": nan, "zero": zero, "negative": -zero, "one": 1.0}
+    data = {name: entry(0, name, value) for name, value in values.items()}
+    deletes = {name: entry(1, f"{name}-delete", value * 1) for name, value in values.items()}
+    files = LiveFiles(tuple(data.values()), tuple(deletes.values()))
+    for name, file in data.items():
+        assert files.deletes_of(file) == [deletes[name]], name
+        assert files.deletes_in((0, file.partition)) == [deletes[name]], name
+    assert len({file.partition for file in (*data.values(), *deletes.values())}) == len(values)
 
 
 def check(files: LiveFiles, schema: FieldSchema, keys: Keys, rows: pa.Table) -> None:
