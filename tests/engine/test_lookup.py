@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,10 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from esker.engine.iceberg import lookup
+from esker.engine.iceberg import lookup, write
 from esker.engine.iceberg.lookup import Keys, look_up
-from esker.engine.iceberg.manifests import FileEntry, LiveFiles
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles, entries_of
+from esker.engine.iceberg.metrics import metrics
 from esker.engine.iceberg.schema import FieldSchema, with_id
+from esker.engine.iceberg.write import write_parquet
+from esker.engine.store import LOCAL
+from tests.engine.random_tables import every_type, random_rows
 
 KINDS: dict[str, tuple[pa.DataType, Any]] = {
     "text": (pa.string(), lambda n: f"{'ä' if n % 7 == 0 else 'k'}{n:05}"),
@@ -112,6 +117,78 @@ def test_sorted_rows_are_not_all_looked_at(tmp_path: Path, monkeypatch: pytest.M
             look_up(files, fields, keys, ["n"])
         check(files, fields, keys, rows)
     assert looked == [2, 50_000]
+
+
+@pytest.mark.parametrize("tables", [60, pytest.param(6_000, marks=pytest.mark.soak)])
+def test_every_key_of_random_tables_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: int
+) -> None:
+    """With the bounds that Esker writes, no file and no row group that holds a key is left out."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    kinds = [field.type for field in every_type() if not pa.types.is_floating(field.type)]
+    for number in range(tables):
+        chance = random.Random(f"{seed} {number}")
+        keys = chance.sample([kind for kind in kinds if kind != pa.binary()], chance.choice([1, 1, 2]))
+        schema = pa.schema([with_id(f"k{place}", kind, place) for place, kind in enumerate(keys, 1)])
+        some = random_rows(chance, schema, chance.choice([1, 30, 100]), 10).drop_null()
+        if not len(some):
+            continue
+        whole = some.append_column(with_id("n", pa.int64(), 9), pa.array(range(len(some)), pa.int64()))
+        monkeypatch.setattr(write, "_ROW_GROUP", chance.choice([3, 10, 200]))
+        location = tmp_path / f"{number}.parquet"
+        _, footer = write_parquet(LOCAL, str(location), whole, "zstd")
+        files, fields = table_of(location, whole, row_group_size=write._ROW_GROUP)
+        cut = {"write.metadata.metrics.default": chance.choice(["truncate(1)", "truncate(16)", "full"])}
+        told = metrics(footer, whole.schema, cut, whole)
+        lower, upper = (
+            {id: bytes.fromhex(bound) for id, bound in zip(*told[name].values(), strict=True)}
+            for name in ("lower-bounds", "upper-bounds")
+        )
+        files = replace(files, data=tuple(replace(file, lower=lower, upper=upper) for file in files.data))
+        distinct = some.group_by(some.column_names, use_threads=False).aggregate([])
+        for asked in (distinct, distinct.slice(chance.randrange(len(distinct)), 1)):
+            check(files, fields, Keys(asked), whole)
+        location.unlink()
+
+
+def test_text_bounds_that_are_cut_inside_a_character(tmp_path: Path) -> None:
+    """Another engine may cut bytes: the rest of a character is no replacement character."""
+    schema = pa.schema([with_id("id", pa.string(), 1), with_id("n", pa.int64(), 2)])
+    for number, (low, high) in enumerate([(b"a\xf0\x9f", b"b"), (b"a", b"a\xf1"), (b"a\xf0", b"a\xf0\xa0")]):
+        rows = pa.table([["a😀"], [0]], schema=schema)
+        files, fields = table_of(tmp_path / f"{number}.parquet", rows, row_group_size=10)
+        files = replace(
+            files, data=tuple(replace(file, lower={1: low}, upper={1: high}) for file in files.data)
+        )
+        check(files, fields, Keys(pa.table([["a😀"]], schema=schema.remove(1))), rows)
+
+
+def test_partitions_are_those_of_iceberg() -> None:
+    """NaN is one partition; −0.0 and 0.0 are two: deletes of one are none of the other's."""
+    nan, zero = float("nan"), 0.0
+
+    def entry(content: int, path: str, value: float) -> FileEntry:
+        file = {
+            "content": content,
+            "file_path": path,
+            "file_format": "PARQUET",
+            "record_count": 1,
+            "file_size_in_bytes": 1,
+            "partition": {"x": value},
+        }
+        record = {"status": 1, "snapshot_id": 1, "sequence_number": 1 + content, "data_file": file}
+        [found] = entries_of([record], 1, 0, 1)
+        return found
+
+    values = {"nan": nan, "zero": zero, "negative": -zero, "one": 1.0}
+    data = {name: entry(0, name, value) for name, value in values.items()}
+    deletes = {name: entry(1, f"{name}-delete", value * 1) for name, value in values.items()}
+    files = LiveFiles(tuple(data.values()), tuple(deletes.values()))
+    for name, file in data.items():
+        assert files.deletes_of(file) == [deletes[name]], name
+        assert files.deletes_in((0, file.partition)) == [deletes[name]], name
+    assert len({file.partition for file in (*data.values(), *deletes.values())}) == len(values)
 
 
 def check(files: LiveFiles, schema: FieldSchema, keys: Keys, rows: pa.Table) -> None:

@@ -816,6 +816,29 @@ def test_arrow_table_and_frame_are_loaded_alike(make: Make) -> None:
     assert works.load(rows).rows.unchanged == 2
 
 
+@large_in_soak
+@pytest.mark.parametrize("version", [2, 3])
+def test_partitions_of_numbers_that_are_none(make: Make, lane: str, version: int) -> None:
+    """NaN, both infinities and −0.0 are partitions as others: their rows are found, and deleted once."""
+    values = [float("nan"), float("inf"), -float("inf"), -0.0, 0.0, None, 1.5]
+    works = make(lane=lane, deletes="hard", format_version=version, partition_by=["x"])
+    works.load(batch(values, 0))
+    works.load(batch(values, 100))
+    files = works.sql(f"SELECT DISTINCT file_path f FROM {WORKS}.data_files")
+    assert len(files) == 2 * len(values)
+    for name in ("second", "third"):  # deletes of two files of each partition, which the next batch must find
+        both = pa.concat_tables([batch(values, 0, name), batch(values, 100, name)])
+        assert works.load(both).rows.updated == 2 * len(values)
+        assert {row["name"] for row in works.rows().values()} == {name}
+    assert len(works.rows()) == 2 * len(values)
+
+
+def batch(values: list[float | None], begin: int, name: str = "first") -> pa.Table:
+    """Return a row for each value, numbered on."""
+    ids = pa.array(range(begin, begin + len(values)), pa.int64())
+    return pa.table({"id": ids, "x": pa.array(values, pa.float64()), "name": [name] * len(values)})
+
+
 # --- executors ------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from esker.recover.finding import Examined
 
 _SHOWN = 20
-_MOST_REPAIRS = 20
+_MOST_REPAIRS = 200
 """A repair may show the next thing to repair, but not without end."""
 
 
@@ -26,7 +26,7 @@ def fsck(
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Open the files, too: slow.")] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Go back to the newest metadata that is whole. Asks first.")
+        bool, typer.Option("--repair", help="Repair what can be repaired. Asks first.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --repair: do not ask.")] = False,
     project: ProjectOption = None,
@@ -128,6 +128,8 @@ def _print_plan(plan: Repair) -> None:
     for key in ("from", "to"):
         if key in told:
             say(f"  {key}: {told[key]}")
+    if "files" in told:
+        say(f"  of: {_count(len(told['files']), 'file')}")
     for name in told.get("passed_over", ()):
         say(f"  passed over: {name}")
     if "commits_lost" in told:

@@ -17,6 +17,7 @@ from esker.ledger.state import State
 from esker.load.adoption import TakeOver, take_over
 from esker.pipeline.tables import log_of, own_tables, table_of
 from esker.recover.bookkeeping import LOG_AHEAD, Bookkeeping
+from esker.recover.bounds import BOUNDS, CorrectBounds
 from esker.recover.finding import Examined
 from esker.recover.fsck import COPY, METADATA, examine, with_bookkeeping
 from esker.recover.records import RECORDS, Reappend, pending, with_pending, with_records
@@ -65,7 +66,7 @@ class Renumber:
         take_over(engine, TakeOver(self.table, self.pipeline, source, new_run_id(), self.logged, self.log))
 
 
-Repair = Restore | Rewrite | Renumber | Reappend
+Repair = Restore | Rewrite | Renumber | Reappend | CorrectBounds
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,8 @@ def _plan(engine: Engine, group: Group, each: Examined) -> Repair | None:
         return Rewrite(each.table, each.pointer)
     if RECORDS in checks:
         return pending(each)
+    if BOUNDS in checks:
+        return CorrectBounds(each.table, each.corrections)
     if LOG_AHEAD in checks and group.pipelines:
         return _renumber(engine, group)
     return None

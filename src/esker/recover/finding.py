@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from esker.engine.iceberg.file_metrics import Correction
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.pointers import Pointer
 from esker.engine.iceberg.table import TableId
@@ -15,7 +16,8 @@ class Finding:
     """One thing that is not as it should be."""
 
     check: str
-    """What was looked at: metadata, manifest_list, manifest, data_file, delete_file, ledger, outbox, log."""
+    """What was looked at: metadata, manifest_list, manifest, data_file, delete_file, bounds, ledger, outbox,
+    log."""
     what: str
     meaning: str
     remedy: str
@@ -58,6 +60,8 @@ class Examined:
     """The metadata; None when it cannot be read."""
     findings: tuple[Finding, ...] = ()
     checked: Checked = field(default_factory=Checked)
+    corrections: tuple[Correction, ...] = field(default=(), repr=False)
+    """What is right where manifests say something wrong of data files."""
 
     @property
     def is_there(self) -> bool:

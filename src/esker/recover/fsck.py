@@ -13,6 +13,7 @@ from esker.engine.iceberg.pointers import NotServed, Pointer, pointers_of
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.recover.bookkeeping import Bookkeeping
+from esker.recover.bounds import wrong_entries
 from esker.recover.finding import Examined, Finding
 from esker.recover.walk import Walk
 
@@ -47,7 +48,15 @@ def examine(engine: Engine, table: TableId, *, deep: bool = False) -> Examined:
         document = parsed(engine, pointer.served)  # the server's word counts
     walk = Walk(pointer.files, document, deep, findings)
     checked = walk.all()
-    return Examined(table, pointer, document, tuple(walk.findings), checked)
+    wrong = list(wrong_entries(pointer.files, document, deep=deep))
+    return Examined(
+        table,
+        pointer,
+        document,
+        (*walk.findings, *(finding for finding, _ in wrong)),
+        checked,
+        tuple(correction for _, correction in wrong),
+    )
 
 
 def with_bookkeeping(engine: Engine, examined: Examined, beside: Mapping[str, Examined]) -> Examined:

@@ -20,7 +20,9 @@ from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
 from esker.engine.iceberg.content_file import stored_file
+from esker.engine.iceberg.correct import corrected_manifests
 from esker.engine.iceberg.credentials import store_of
+from esker.engine.iceberg.file_metrics import Correction
 from esker.engine.iceberg.java import each, iceberg, in_this_thread, text_list
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
 from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot, snapshot_at
@@ -28,6 +30,7 @@ from esker.engine.iceberg.positions import StagedDeletes, write_deletes
 from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId, java_transaction
+from esker.engine.iceberg.table_files import TableFiles
 from esker.engine.iceberg.write import adopt_files, write_files
 from esker.engine.session import Engine
 from esker.engine.store import Store, is_local
@@ -168,7 +171,7 @@ class Attempt:
     def adopt(self, files: Sequence[tuple[str, int]]) -> StagedFiles:
         """Take Parquet files that lie in the table's store, by location and size, as staged ones."""
         with _swap_failed():
-            taken = adopt_files(self._table, self._jvm, files)
+            taken = adopt_files(self._table, self._jvm, self.store, files)
         rows = sum(file.recordCount() for file in taken)
         size = sum(size for _, size in files)
         return StagedFiles(self._id, self.uuid, self.schema_id, rows, size, len(taken), tuple(taken))
@@ -273,6 +276,20 @@ class Attempt:
             for file in deletes.removed:
                 change.removeDeletes(file)
             return self._into_transaction(change, summary)
+
+    def correct(self, corrections: Sequence[Correction], summary: Mapping[str, str]) -> bool:
+        """Correct what manifests say of data files; no row changes. False when nothing is left to correct."""
+        with _swap_failed():
+            files = TableFiles(self.store, self._table.io(), self._jvm)
+            replaced = corrected_manifests(self._table, self._jvm, files, self._base, corrections)
+            if not replaced:
+                return False
+            change = self._transaction.rewriteManifests()
+            for old, new in replaced:
+                change.deleteManifest(old)
+                change.addManifest(new)
+            self._into_transaction(change, summary)
+            return True
 
     def touch(self, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Make a snapshot without any change, so that properties are compared by every catalog."""

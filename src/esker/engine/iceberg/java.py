@@ -63,7 +63,10 @@ def json_node(jvm: Any, document: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def _mapper(jvm: Any) -> Any:
-    return iceberg(jvm, "shaded.com.fasterxml.jackson.databind.ObjectMapper")()
+    mapper = iceberg(jvm, "shaded.com.fasterxml.jackson.databind.ObjectMapper")()
+    features = iceberg(jvm, "shaded.com.fasterxml.jackson.core.JsonParser$Feature")
+    # Partitions may be NaN or infinite, which JSON proper does not have, and Python writes.
+    return mapper.configure(features.ALLOW_NON_NUMERIC_NUMBERS, True)
 
 
 @lru_cache(maxsize=8)

@@ -123,7 +123,10 @@ def look_up(
         low, high = file.lower.get(number), file.upper.get(number)
         if low is None or high is None or decode is None:
             return True
-        return keys.may_lie_between(*decode(low, high))
+        try:
+            return keys.may_lie_between(*decode(low, high))
+        except UnicodeDecodeError:
+            return True  # cut inside a character, by another engine
 
     candidates = [file for file in files.data if whole or may_hold(file)]
 
@@ -385,8 +388,7 @@ def _stored_name(stored: pa.Schema, schema: FieldSchema, name: str) -> str | Non
 def _decoder(kind: pa.DataType) -> Callable[[bytes, bytes], tuple[Any, Any]] | None:
     """Return how to read a column's bounds in a manifest; None where they are not used."""
     if pa.types.is_string(kind):
-        # Bounds are cut to whole characters, the upper one upwards.
-        return lambda low, high: (low.decode(errors="replace"), high.decode(errors="replace"))
+        return lambda low, high: (low.decode(), high.decode())
     if pa.types.is_int32(kind) or pa.types.is_int64(kind):
         return lambda low, high: (
             int.from_bytes(low, "little", signed=True),

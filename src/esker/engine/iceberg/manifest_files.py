@@ -9,6 +9,7 @@ from typing import Any
 
 import fastavro
 
+from esker.engine.iceberg.file_metrics import Told, told_in
 from esker.engine.iceberg.manifests import FileEntry, entries_of
 from esker.engine.iceberg.table_files import TableFiles
 
@@ -64,6 +65,12 @@ def read_manifest(files: TableFiles, manifest: ManifestFile) -> tuple[FileEntry,
     """Return the files that a manifest names, or raise ManifestBroken."""
     records = _records(_reader(files, manifest.location, manifest.size))
     return entries_of(records, manifest.sequence, manifest.spec_id, manifest.added_by)
+
+
+def read_told(files: TableFiles, manifest: ManifestFile) -> list[Told]:
+    """Return a manifest's Parquet data files with what it says of them, or raise ManifestBroken."""
+    records = _records(_reader(files, manifest.location, manifest.size))
+    return list(told_in(records, manifest.sequence, manifest.spec_id, manifest.added_by))
 
 
 def _reader(files: TableFiles, location: str, size: int | None) -> Any:

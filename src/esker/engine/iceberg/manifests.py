@@ -16,6 +16,7 @@ from typing import Any
 
 import fastavro
 
+from esker.engine.iceberg.partition_value import exact
 from esker.engine.store import LOCAL, Store
 
 _POOL = ThreadPoolExecutor(16, thread_name_prefix="esker-manifests")
@@ -228,7 +229,7 @@ def _entry(record: dict[str, Any], inherited: int, spec_id: int, added_by: int |
         added=added if added is not None else inherited,
         snapshot=snapshot if snapshot is not None else added_by,
         spec_id=spec_id,
-        partition=tuple(file["partition"].items()),
+        partition=tuple((name, exact(value)) for name, value in file["partition"].items()),
         lower=lower,
         upper=upper,
         reference=reference,

@@ -92,7 +92,7 @@ def _write_positions(
                 location=location,
                 size=written,
                 records=len(content),
-                facts=metrics(footer, _COLUMNS, _WHOLE_BOUNDS),
+                facts=metrics(footer, _COLUMNS, _WHOLE_BOUNDS, content),
             )
         )
         size += written

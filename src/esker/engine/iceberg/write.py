@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from esker.engine.iceberg.content_file import content_file, partition_data
-from esker.engine.iceberg.java import iceberg
-from esker.engine.iceberg.metrics import metrics, split_offsets
+from esker.engine.iceberg.java import iceberg, text_list
+from esker.engine.iceberg.metrics import metrics, split_offsets, unbounded
 from esker.engine.iceberg.partition import split
 from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema
+from esker.engine.iceberg.table_files import TableFiles
 from esker.engine.store import Store
 
 _BLOOM_FILTER = "write.parquet.bloom-filter-enabled.column."
@@ -43,14 +44,15 @@ def write_files(
             location = places.newDataLocation(spec, partition_data(spec, jvm, values), name)
         else:
             location = places.newDataLocation(name)
+        content = part.cast(schema.arrow)
         written, footer = write_parquet(
             store,
             location,
-            part.cast(schema.arrow),
+            content,
             properties.get("write.parquet.compression-codec", "zstd"),
             filters=_bloom_filters(properties, part),
         )
-        facts = metrics(footer, schema.arrow, properties) | {
+        facts = metrics(footer, schema.arrow, properties, content) | {
             "split-offsets": split_offsets(footer),
             "sort-order-id": _UNSORTED,
         }
@@ -78,22 +80,37 @@ def _bloom_filters(properties: Mapping[str, str], rows: pa.Table) -> dict[str, A
     }
 
 
-def adopt_files(table: Any, jvm: Any, files: Sequence[tuple[str, int]]) -> list[Any]:
+def adopt_files(table: Any, jvm: Any, store: Store, files: Sequence[tuple[str, int]]) -> list[Any]:
     """Return Iceberg's objects for Parquet files of an unpartitioned table, from their footers.
 
     Columns of files without field ids are known by the names that the table's mapping gives them.
     """
-    metrics = iceberg(jvm, "MetricsConfig").forTable(table)
+    config = iceberg(jvm, "MetricsConfig").forTable(table)
     names = table.properties().get(NAME_MAPPING)
     mapping = iceberg(jvm, "mapping.NameMappingParser").fromJson(names) if names is not None else None
-    parquet = iceberg(jvm, "parquet.ParquetUtil")
+    parquet, reader = iceberg(jvm, "parquet.ParquetUtil"), TableFiles(store, table.io(), jvm)
+
+    def measured(location: str) -> Any:
+        found = parquet.fileMetrics(table.io().newInputFile(location), config, mapping)
+        with reader.open(location) as stream:
+            footer = pq.ParquetFile(stream).metadata
+        for leaf in unbounded(footer):
+            number = leaf.id
+            if number == -1 and mapping is not None:
+                named = mapping.find(text_list(jvm, leaf.names))
+                number = named.id() if named is not None else -1
+            # Iceberg gives the bounds of those row groups that have some.
+            found.lowerBounds().remove(number)
+            found.upperBounds().remove(number)
+        return found
+
     return [
         iceberg(jvm, "DataFiles")
         .builder(table.spec())
         .withPath(location)
         .withFormat("parquet")
         .withFileSizeInBytes(size)
-        .withMetrics(parquet.fileMetrics(table.io().newInputFile(location), metrics, mapping))
+        .withMetrics(measured(location))
         .build()
         for location, size in files
     ]
