@@ -48,6 +48,7 @@ def test_a_project_that_never_ran(project: Project, state: State) -> None:
         "due": True,
         "gone": False,
         "hold": None,
+        "missing_windows": None,
         "last_run": None,
         "last_success": None,
     }

@@ -170,7 +170,7 @@ def test_contracts(folder: Path) -> None:
         ("mode: upsert", "mode: upsrt", 'esker.yml:16:5: pipelines.shop.mode: "upsrt" is not known here'),
         ("mode: upsert", "mode: sync", "esker.yml:16:5: .*mode sync takes a batch for all there is"),
         ("order_by: updated_at", "ordr_by: updated_at", 'esker.yml:19:16: .*unknown key "ordr_by"'),
-        ("lag: null", "lag: 5", "esker.yml:20:.*rows would be read again"),
+        ("lag: null", "range: closed", "esker.yml:20:.*rows would be read again"),
         ("order_by: updated_at", "catalog: other", "catalog: is the same for all tables"),
         ("{lag: 1h}", "{url: 'jdbc:sqlite:x'}", "overrides.orders.source.url: url: is the same for all"),
         ("every: 1h", "catalog: nowhere", '"nowhere" is no connection to a catalog'),

@@ -19,6 +19,21 @@ _PROGRAMS = ("mariadbd", "mariadb-install-db", "mariadb")
 
 
 @dataclass(frozen=True)
+class Session:
+    """A session that is open."""
+
+    process: subprocess.Popen[str]
+
+    def send(self, statements: str) -> None:
+        """Run statements, and wait until they are done."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{statements}; SELECT 'done';\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n", "a statement has failed"
+
+
+@dataclass(frozen=True)
 class MariaDb:
     """A running server with the database `shop`, in which the user may do everything."""
 
@@ -33,6 +48,15 @@ class MariaDb:
         done = subprocess.run(command, input=statement, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """Open a session of the administrator's, in which transactions stay open between statements."""
+        command = [_program("mariadb"), "--no-defaults", f"-S{self.socket}", "-uroot", "-N", "-n", "shop"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            yield Session(process)
+            assert process.stdin is not None
+            process.stdin.close()
 
     def answers(self) -> bool:
         """Tell whether somebody can connect."""

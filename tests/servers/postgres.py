@@ -27,6 +27,7 @@ listen_addresses = '127.0.0.1'
 port = {port}
 unix_socket_directories = ''
 shared_buffers = 32MB
+max_prepared_transactions = 8
 fsync = off
 """
 
@@ -69,6 +70,10 @@ class Postgres:
         name = f"esker_{secrets.token_hex(4)}"
         with self._administration().connect() as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return self.database(name)
+
+    def database(self, name: str) -> Database:
+        """Return one that is there."""
         return Database(self.port, name, "esker", self.password)
 
     def answers(self) -> bool:
@@ -80,45 +85,71 @@ class Postgres:
         return True
 
     def _administration(self) -> Database:
-        return Database(self.port, "postgres", "esker", self.password)
+        return self.database("postgres")
 
 
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
     """Start a server, and stop it and remove its files at the end."""
-    programs = _programs()
-    # PostgreSQL refuses to run as root, and pytest's folders are closed to other users.
-    as_user: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="esker-postgres-"))
     server = Postgres(free_port(), f"opensesame-{secrets.token_hex(8)}")
-    try:
+    with _folder() as folder:
         (folder / "password").write_text(server.password)
-        if as_user:
-            shutil.chown(folder, **as_user)
-            shutil.chown(folder / "password", **as_user)
-        data = folder / "data"
-        subprocess.run(
-            [programs / "initdb", "-D", data, "-U", "esker", "--pwfile", folder / "password", *_INITDB],
-            check=True,
-            capture_output=True,
-            cwd=folder,
-            **as_user,
-        )
-        with (data / "postgresql.conf").open("a") as settings:
-            settings.write(_SETTINGS.format(port=server.port))
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [programs / "postgres", "-D", data], stdout=log, stderr=log, cwd=folder, **as_user
-            )
-        try:
-            wait_until(lambda: process.poll() is not None or server.answers(), "PostgreSQL", 60)
-            assert process.poll() is None, (folder / "log").read_text()
+        if _USER:
+            shutil.chown(folder / "password", **_USER)
+        names = ("-U", "esker", "--pwfile", folder / "password")
+        _make(folder, "initdb", "-D", folder / "data", *names, *_INITDB)
+        with _running(folder, server):
             yield server
-        finally:
-            process.send_signal(signal.SIGINT)  # its word for "stop now, properly"
-            process.wait(timeout=60)
+
+
+@contextmanager
+def running_replica(primary: Postgres) -> Iterator[Postgres]:
+    """Start a server that follows another one, as it is now."""
+    server = Postgres(free_port(), primary.password)
+    at = f"host=127.0.0.1 port={primary.port} user=esker password={primary.password}"
+    with _folder() as folder:
+        _make(folder, "pg_basebackup", "-D", folder / "data", "-R", "-c", "fast", "--no-sync", "-d", at)
+        with _running(folder, server):
+            yield server
+
+
+_USER: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+"""PostgreSQL refuses to run as root, and pytest's folders are closed to other users."""
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="esker-postgres-"))
+    try:
+        if _USER:
+            shutil.chown(folder, **_USER)
+        yield folder
     finally:
         shutil.rmtree(folder)
+
+
+def _make(folder: Path, program: str, *arguments: str | Path) -> None:
+    command = [_programs() / program, *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, **_USER)
+    assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def _running(folder: Path, server: Postgres) -> Iterator[None]:
+    data = folder / "data"
+    with (data / "postgresql.conf").open("a") as settings:
+        settings.write(_SETTINGS.format(port=server.port))
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [_programs() / "postgres", "-D", data], stdout=log, stderr=log, cwd=folder, **_USER
+        )
+    try:
+        wait_until(lambda: process.poll() is not None or server.answers(), "PostgreSQL", 60)
+        assert process.poll() is None, (folder / "log").read_text()
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)  # its word for "stop now, properly"
+        process.wait(timeout=60)
 
 
 def _programs() -> Path:

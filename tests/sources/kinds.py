@@ -117,6 +117,7 @@ class Jdbc(Kind):
         self.columns = {"part", "id", "content"}
         self.execute("CREATE TABLE rows (part INTEGER, id TEXT, content TEXT)")
         cursor = {"cursor": "part", "range": "open", "chunks": {"size": 1}, "connections": 1}
+        cursor["cursor_order"] = "commit"  # one writer at a time
         return {"type": "jdbc", "url": "jdbc:sqlite:rows.db", "table": "rows", **cursor}
 
     def put(self, rows: list[Row]) -> None:

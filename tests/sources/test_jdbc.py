@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from esker.events import Event, Reached, Step
 from esker.pipeline.plan import open_reader
 from esker.sources.jdbc.database import Relation
 from tests.folder import Folder
-from tests.servers.postgres import Database
+from tests.servers.postgres import Database, Postgres, running_replica
 from tests.sources.restless import most_at_once, writing
 
 pytestmark = [pytest.mark.spark, pytest.mark.server]
@@ -272,25 +272,32 @@ def test_only_what_is_new(shop: Shop) -> None:
 def test_rows_that_arrive_while_others_are_read(shop: Shop) -> None:
     """They belong to the next run, which finds them."""
     shop.fill(1, 10)
-    folder = shop.project("append", cursor="changed")
+    folder = shop.project("append", cursor="id")
     assert folder.run(listen=at(Step.PLANNED, lambda: shop.fill(11, 15))).rows.read == 10
     assert folder.run().rows.read == 5
     assert ids(folder) == list(range(1, 16))
 
 
 def test_rows_with_the_last_value(shop: Shop) -> None:
-    """Closed, they are read again, and those that came later are found; open, they are not."""
+    """By key they are read again, and those that came later are found. Others wait for a higher value, unless
+    the project file says that rows become visible in the order of the cursor."""
     shop.fill(1, 3)
-    closed, opened = (
+    closed, waiting, trusting = (
         shop.project("upsert", cursor="changed"),
-        shop.project("append", "open", cursor="changed"),
+        shop.project("append", "waiting", cursor="changed"),
+        shop.project("append", "trusting", cursor="changed", cursor_order="commit"),
     )
-    for folder in (closed, opened):
-        folder.run()
+    assert [folder.run().rows.read for folder in (closed, waiting, trusting)] == [3, 2, 3]
     shop.sql("INSERT INTO orders SELECT 4, 'same time', max(changed) FROM orders")
     result = closed.run()
     assert (result.rows.read, result.rows.inserted, result.rows.unchanged) == (2, 1, 1)
-    assert opened.run().rows.read == 0
+    assert waiting.run().notes == (
+        "rows of orders by changed beyond 2026-01-01 12:02:00+00 wait for a higher value: others may have "
+        "the same one",
+    )
+    shop.fill(5, 5)
+    assert [folder.run().rows.read for folder in (waiting, trusting)] == [2, 1]
+    assert (ids(waiting), ids(trusting)) == ([1, 2, 3, 4], [1, 2, 3, 5])
 
 
 @pytest.mark.parametrize(("cursor", "lag"), [("changed", "3m"), ("id", 3)])
@@ -322,7 +329,8 @@ def test_a_large_backlog_in_steps(shop: Shop) -> None:
         folder.run(listen=at(Step.READ, stop, nth=3))
     assert ids(folder) == list(range(1, 21))
     folder.run()
-    assert ids(folder) == list(range(1, 31))
+    # Another row may have the last one's value, too: it waits for a higher one.
+    assert ids(folder) == list(range(1, 30))
 
 
 def test_rows_without_a_cursor(shop: Shop) -> None:
@@ -347,7 +355,7 @@ def test_cursors_of_many_types(
     make_folder: MakeFolder, database: Database, kind: str, monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", database.password)
-    shop = Shop(make_folder, database, f"id bigint, at {kind}")
+    shop = Shop(make_folder, database, f"id bigint, at {kind} UNIQUE")
     values = {
         "timestamp": ["2026-03-29 02:30:00.000001", "2026-03-29 02:30:00.000002", "2026-10-25 02:30:00"],
         "date": ["2026-01-01", "2026-01-02", "2026-01-03"],
@@ -400,6 +408,168 @@ def test_versions(shop: Shop) -> None:
     shop.sql("UPDATE orders SET name = 'other' WHERE id = 2")
     folder.run()
     assert [row[0] for row in folder.rows("shop.sales", "id", "is_current") if not row[1]] == [2]
+
+
+# --- by a cursor, while transactions run ---------------------------------------------------------
+
+
+@contextmanager
+def transaction(shop: Shop) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A transaction that is still running; the block commits it."""
+    with shop.database.connect() as connection:
+        connection.execute("BEGIN")
+        yield connection
+
+
+def test_rows_that_are_committed_late_are_appended(shop: Shop) -> None:
+    """Values are given before rows are committed: what a running transaction may still add is waited for."""
+    shop.sql("CREATE SEQUENCE numbers")
+    insert = b"INSERT INTO orders SELECT nextval('numbers'), 'order' FROM generate_series(1, %d)"
+    folder = shop.project("append", cursor="id")
+    shop.sql((insert % 2).decode())
+    folder.run()
+    with transaction(shop) as other, transaction(shop) as late:
+        # Another table first: who has the lower transaction id has the higher value, and commits first.
+        other.execute("CREATE TABLE elsewhere (id int)")
+        late.execute(insert % 3)
+        other.execute(insert % 1)
+        other.execute("COMMIT")
+        shop.sql((insert % 1).decode())
+        first = folder.run()
+        assert ids(folder) == [1, 2]
+        [note] = [each for each in first.notes if "still running" in each]
+        assert str(late.info.backend_pid) in note
+        late.execute("COMMIT")
+    assert folder.run().rows.read == 5
+    assert ids(folder) == list(range(1, 8))
+    assert folder.run().rows.read == 0
+
+
+def test_a_value_that_was_given_and_not_written_yet(shop: Shop) -> None:
+    """Nothing but the transaction itself shows it: it has no id, and no lock on the table."""
+    shop.sql("ALTER TABLE orders ALTER changed SET DEFAULT now()")
+    folder = shop.project("append", cursor="changed")
+    with transaction(shop) as late:
+        late.execute("SELECT 1")
+        shop.sql("INSERT INTO orders (id) VALUES (2)")
+        shop.sql("INSERT INTO orders (id) VALUES (3)")
+        assert folder.run().rows.read == 0
+        late.execute("INSERT INTO orders (id) VALUES (1)")
+        late.execute("COMMIT")
+    # The last value waits for a higher one: another row may have it, too.
+    assert folder.run().rows.read == 2
+    assert ids(folder) == [1, 2]
+    shop.sql("INSERT INTO orders SELECT 4, 'same time', max(changed) FROM orders")
+    shop.sql("INSERT INTO orders (id) VALUES (5)")
+    assert folder.run().rows.read == 2
+    assert ids(folder) == [1, 2, 3, 4]
+
+
+def test_what_was_seen_before_a_long_transaction_is_not_kept_waiting(shop: Shop) -> None:
+    """Each run remembers what ran: there may be always one that runs, and yet all is read in time."""
+    folder = shop.project("append", cursor="id")
+    shop.fill(1, 2)
+    with transaction(shop) as first:
+        first.execute("SELECT 1")
+        shop.fill(3, 4)
+        assert folder.run().rows.read == 0
+        with transaction(shop) as second:
+            second.execute("SELECT 1")
+            shop.fill(5, 6)
+            first.execute("COMMIT")
+            assert folder.run().rows.read == 4
+            assert ids(folder) == [1, 2, 3, 4]
+            second.execute("COMMIT")
+    assert folder.run().rows.read == 2
+
+
+def test_a_prepared_transaction(shop: Shop) -> None:
+    """It is no session's any more, and still may be committed."""
+    folder = shop.project("append", cursor="id")
+    with transaction(shop) as late:
+        late.execute("INSERT INTO orders VALUES (1)")
+        shop.fill(2, 3)
+        assert folder.run().rows.read == 0
+        late.execute(f"PREPARE TRANSACTION '{shop.database.name}'")
+    assert folder.run().rows.read == 0
+    shop.sql(f"COMMIT PREPARED '{shop.database.name}'")
+    assert folder.run().rows.read == 3
+    assert ids(folder) == [1, 2, 3]
+
+
+def test_a_replica(shop: Shop, postgres: Postgres) -> None:
+    """It does not see what runs on its primary: without `lag` nothing tells which rows may still come."""
+    shop.fill(1, 10)
+    with running_replica(postgres) as replica:
+        there = replica.database(shop.database.name)
+        url = f"jdbc:postgresql://{there.address}"
+        with pytest.raises(CursorUnsuitable) as caught:
+            shop.project("upsert", "blind", cursor="id", url=url).run()
+        assert "is a replica" in caught.value.reason
+        assert "Write lag:" in caught.value.remedy
+        folder = shop.project("append", cursor="id", lag=2, url=url)
+        assert folder.run().rows.read == 8
+
+
+def test_rows_of_a_logical_replication(shop: Shop) -> None:
+    """Its transactions begin here when those that gave the values have ended elsewhere."""
+    database = shop.database
+    at = f"host=127.0.0.1 port={database.port} dbname={database.name} user={database.user}"
+    shop.sql("CREATE PUBLICATION shop FOR TABLE orders")
+    shop.sql(
+        f"CREATE SUBSCRIPTION shop CONNECTION '{at} password={database.password}' PUBLICATION shop "
+        "WITH (enabled = false, create_slot = false, slot_name = NONE, copy_data = false)"
+    )
+    try:
+        with pytest.raises(CursorUnsuitable) as caught:
+            shop.project("append", cursor="id").run()
+    finally:
+        shop.sql("DROP SUBSCRIPTION shop")
+    assert "logical replication" in caught.value.reason
+
+
+def test_a_foreign_table(shop: Shop) -> None:
+    """The transactions that add its rows run on another server."""
+    database = shop.database
+    shop.sql("CREATE EXTENSION postgres_fdw")
+    at = f"host '127.0.0.1', port '{database.port}', dbname '{database.name}'"
+    shop.sql(f"CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw OPTIONS ({at})")
+    who = f"user '{database.user}', password '{database.password}'"
+    shop.sql(f"CREATE USER MAPPING FOR CURRENT_USER SERVER other OPTIONS ({who})")
+    shop.sql("CREATE FOREIGN TABLE far (id bigint) SERVER other OPTIONS (table_name 'orders')")
+    with pytest.raises(CursorUnsuitable) as caught:
+        shop.project("append", cursor="id", table="far").run()
+    assert "foreign table" in caught.value.reason
+
+
+def test_keys_do_not_wait_for_transactions(shop: Shop) -> None:
+    """With a key, what is there is read at once, and once more by the next run."""
+    folder = shop.project("upsert", cursor="id")
+    shop.fill(1, 2)
+    with transaction(shop) as late:
+        late.execute("INSERT INTO orders VALUES (3)")
+        shop.fill(4, 5)
+        assert folder.run().rows.inserted == 4
+        late.execute("COMMIT")
+    result = folder.run()
+    assert (result.rows.inserted, result.rows.unchanged) == (1, 4)
+    assert ids(folder) == [1, 2, 3, 4, 5]
+    assert folder.run().rows.read == 1
+
+
+def test_append_with_lag(shop: Shop) -> None:
+    """Values that were given outside of a transaction: no row that is that new is read."""
+    folder = shop.project("append", cursor="id", lag=3)
+    shop.fill(1, 6)
+    shop.fill(8, 10)
+    assert folder.run().rows.read == 6
+    shop.fill(7, 7)
+    assert folder.run().rows.read == 1
+    result = folder.run()
+    assert (result.rows.read, result.notes) == (0, ("rows of orders by id beyond 7 wait for lag",))
+    shop.fill(11, 11)
+    assert folder.run().rows.read == 1
+    assert ids(folder) == list(range(1, 9))
 
 
 # --- by windows of time --------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def test_a_server_that_goes_away(make_folder: MakeFolder, orders: MariaDb) -> No
 
 @pytest.mark.parametrize("cursor", ["id", "at", "seen", "na`me"])
 def test_cursors(make_folder: MakeFolder, orders: MariaDb, cursor: str) -> None:
-    folder = project(make_folder, orders, "append", cursor=cursor)
+    folder = project(make_folder, orders, "append", cursor=cursor, cursor_order="commit")
     assert folder.run().rows.read == 30
     assert folder.run().rows.read == 0
     # One beyond the other, further than a double can tell.
@@ -174,6 +174,26 @@ def test_cursors(make_folder: MakeFolder, orders: MariaDb, cursor: str) -> None:
         )
         assert folder.run().rows.read == 1
     assert folder.run().rows.read == 0
+
+
+@pytest.mark.parametrize(("cursor", "lag"), [("id", 5), ("at", "5m")])
+def test_rows_that_are_committed_late(
+    make_folder: MakeFolder, orders: MariaDb, cursor: str, lag: int | str
+) -> None:
+    """What is nearer than the lag to the highest value is for later: lower values may still come."""
+    folder = project(make_folder, orders, "append", cursor=cursor, lag=lag)
+    insert = (
+        "INSERT INTO orders (id, at, price) SELECT {0}, '2026-01-01 12:00:00.000001' + interval {1} minute, 1"
+    )
+    with orders.session() as late:
+        late.send("BEGIN; " + insert.format(31, 31))
+        orders.sql(insert.format(32, 32) + ";" + insert.format(34, 34))
+        assert folder.run().rows.read == 29
+        assert folder.run().rows.read == 0
+        late.send("COMMIT")
+    orders.sql(insert.format(33, 32) + ";" + insert.format(40, 40))
+    assert folder.run().rows.read == 5
+    assert sorted(int(row[0]) for row in folder.rows("shop.sales", "id")) == list(range(1, 35))
 
 
 @pytest.mark.parametrize("cursor", ["at", "seen"])

@@ -145,7 +145,11 @@ def test_a_database_that_somebody_else_has_locked(make_folder: MakeFolder) -> No
     ],
 )
 def test_cursors(make_folder: MakeFolder, column: str, values: list[str]) -> None:
-    folder = shop(make_folder, f"CREATE TABLE orders (id INTEGER, at {column})", source={"cursor": "at"})
+    folder = shop(
+        make_folder,
+        f"CREATE TABLE orders (id INTEGER, at {column})",
+        source={"cursor": "at", "cursor_order": "commit"},
+    )
     for number, value in enumerate(values):
         execute(folder, f"INSERT INTO orders VALUES ({number}, {value})")
         assert folder.run().rows.read == 1
@@ -159,7 +163,7 @@ def test_a_cursor_of_several_kinds(make_folder: MakeFolder, kind: str, first: st
         make_folder,
         f"CREATE TABLE orders (id {kind}, name TEXT)",
         f"INSERT INTO orders VALUES ({first}, 'a')",
-        source={"cursor": "id"},
+        source={"cursor": "id", "cursor_order": "commit"},
     )
     assert folder.run().rows.read == 1
     execute(folder, f"INSERT INTO orders VALUES ({other}, 'b')")
@@ -207,6 +211,29 @@ def test_chunks_and_lag(make_folder: MakeFolder) -> None:
     folder.change(table="shop.others")
     folder.run()
     assert folder.run().rows.unchanged == 3
+
+
+@pytest.mark.parametrize(
+    ("column", "lag", "values"),
+    [
+        ("INTEGER", 3, ["1", "6", "7", "9", "10"]),
+        ("REAL", 3, ["1.5", "6", "7.25", "9", "10.25"]),
+        ("TEXT", "3s", [f"'2026-01-01T12:00:{second:02}.5Z'" for second in (1, 6, 7, 9, 10)]),
+    ],
+)
+def test_append_with_lag(make_folder: MakeFolder, column: str, lag: int | str, values: list[str]) -> None:
+    """What is nearer than that to the highest value is for a later run."""
+    folder = shop(
+        make_folder,
+        f"CREATE TABLE orders (id INTEGER PRIMARY KEY, at {column})",
+        f"INSERT INTO orders (at) VALUES {', '.join(f'({value})' for value in values)}",
+        source={"cursor": "at", "lag": lag},
+    )
+    assert folder.run().rows.read == 3
+    assert folder.run().rows.read == 0
+    execute(folder, f"INSERT INTO orders (at) VALUES ({values[3]})")
+    assert folder.run().rows.read == 0
+    assert sorted(row[0] for row in folder.rows("shop.sales", "id")) == [1, 2, 3]
 
 
 def test_a_query(make_folder: MakeFolder) -> None:

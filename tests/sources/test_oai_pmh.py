@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,14 @@ from esker.errors import (
     SourceUnavailable,
 )
 from esker.pipeline.ids import read_ids
+from esker.pipeline.status import project_status
 from esker.project.sources import OaiPmhSource
 from esker.sources import oai_pmh
 from esker.sources.restart import Restart
 from esker.sources.windows import Window
 from tests.folder import Folder
+from tests.reading.test_without_spark import ASK
+from tests.reading.test_without_spark import run as without_spark
 from tests.sources.oai_server import Fault, Feed, Query, Record, moment, send, serving
 from tests.sources.rest_server import silence
 
@@ -345,7 +348,7 @@ def test_an_older_version_from_a_gap_changes_nothing(make_folder: MakeFolder, fe
 
 
 def test_a_window_that_always_fails(make_folder: MakeFolder, feed: Feed) -> None:
-    """After some runs it is left alone: it stays a gap, which a backfill closes."""
+    """After some runs it is left alone. Runs and the status tell of the gap until a backfill closes it."""
     expected = fill(feed)
     folder = harvest(make_folder, feed, {"max_attempts": 2})
     feed.always = [(begins("12:15"), body(b""))]
@@ -354,13 +357,22 @@ def test_a_window_that_always_fails(make_folder: MakeFolder, feed: Feed) -> None
         with pytest.raises(PartsMissing):
             folder.run()
     asked = len(feed.asked)
-    assert folder.run().rows.read == 0
+    left = folder.run()
+    assert left.rows.read == 0
+    told = left.as_json()["missing_windows"]
+    assert (told["windows"], told["from"]) == (1, "2026-01-01T12:15:00+00:00")
+    assert told["to"] == "2026-01-01T12:30:00+00:00"
+    assert any("1 window is missing since" in note for note in left.notes)
+    assert folder.run().missing_windows == left.missing_windows
+    [line] = project_status(folder.open().project, folder.open().state, datetime.now(UTC))
+    assert line.as_json()["missing_windows"] == told
     assert not any(begins("12:15")(query) for query in feed.asked[asked:])
     assert [line.status for line in folder.open().windows("sales")][1] == "given up"
     feed.always = []
     opened = folder.open()
     result = opened.backfill("sales", since="2026-01-01T12:15", until="2026-01-01T12:30")
     assert (result.status, result.rows.inserted) == ("succeeded", 3), result.error
+    assert result.missing_windows is None
     assert contents(folder) == expected
     assert next(line.status for line in folder.open().windows("sales")) == "covered"
     again = folder.open().backfill("sales", since="2026-01-01T12:00", until="2026-01-01T13:00")
@@ -443,6 +455,8 @@ def test_windows_as_they_are_printed(
         "attempts": 0,
         "error": None,
     }
+    # Where neither PySpark nor Java is, the answer is the same.
+    assert without_spark(ASK, "windows", "sales", "--json", folder=folder.path) == document
     assert folder.open().approve("sales").rows.inserted == 4
 
 

@@ -63,6 +63,8 @@ def status(project: ProjectOption = None, env: EnvOption = None, as_json: JsonOp
         elif line.last_run and line.last_run.error:
             error = line.last_run.error
             say(f"{line.pipeline}: {error['code']} {error['message']}")
+        if line.missing is not None:
+            say(f"{line.pipeline}: {line.missing.told(line.pipeline)}")
 
 
 def _moment(run: RunRecord) -> str:

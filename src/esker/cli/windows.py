@@ -11,11 +11,17 @@ def windows(
     env: EnvOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print which windows of a pipeline's source are covered, missing, failed or held."""
-    from esker.cli.opening import open_project
+    """Print which windows of a pipeline's source are covered, missing, failed or held. Starts Spark only for
+    catalogs that need Java."""
+    from esker.cli.opening import open_project, open_to_read
     from esker.cli.output import print_json, print_table, say
+    from esker.errors import NotWithoutSpark, ReaderNotInstalled, UnknownPipeline
 
-    found = open_project(project, env, [pipeline]).windows(pipeline)
+    try:
+        found = open_to_read(project, env).windows(pipeline)
+    except (NotWithoutSpark, ReaderNotInstalled, UnknownPipeline):
+        # A table of a family that no run has asked for yet is found by asking the database.
+        found = open_project(project, env, [pipeline]).windows(pipeline)
     if as_json:
         print_json({"pipeline": pipeline, "windows": [line.as_json() for line in found]})
         return

@@ -7,7 +7,7 @@ work: losing it loses the count, and the next runs try again.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -78,6 +78,49 @@ def failed_windows(state: State, project: str, pipeline: str) -> list[FailedWind
     with state.begin() as connection:
         rows = connection.execute(query).all()
     return [_failed(row) for row in rows]
+
+
+@dataclass(frozen=True)
+class MissingWindows:
+    """Windows that are no longer tried: their rows are missing until a backfill brings them."""
+
+    windows: int
+    """How many there are."""
+    start: datetime
+    """Where the first one begins."""
+    end: datetime
+    """Where the last one ends."""
+    since: datetime
+    """When the first one of them was tried last."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "windows": self.windows,
+            "from": self.start.isoformat(),
+            "to": self.end.isoformat(),
+            "since": self.since.isoformat(timespec="seconds"),
+        }
+
+    def told(self, pipeline: str) -> str:
+        """Return it in words, with the command that repairs it."""
+        number = "1 window is" if self.windows == 1 else f"{self.windows} windows are"
+        return (
+            f"{number} missing since {self.since:%Y-%m-%d %H:%M} UTC and no longer tried; esker backfill "
+            f"{pipeline} --from {self.start:%FT%T} --to {self.end:%FT%T}"
+        )
+
+
+def missing_windows(state: State, project: str, pipeline: str, max_attempts: int) -> MissingWindows | None:
+    """Return what is no longer tried after so many runs; None where nothing is missing that way."""
+    found = [each for each in failed_windows(state, project, pipeline) if each.attempts >= max_attempts]
+    if not found:
+        return None
+    return MissingWindows(
+        windows=len(found),
+        start=datetime.fromtimestamp(found[0].start, UTC),
+        end=datetime.fromtimestamp(found[-1].end, UTC),
+        since=min(each.tried_at for each in found),
+    )
 
 
 def _failed(row: Any) -> FailedWindow:

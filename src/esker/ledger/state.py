@@ -76,6 +76,14 @@ windows = sa.Table(
     sa.Column("error", sa.Text, nullable=False),
     sa.Column("tried_at", sa.String(32), nullable=False),
 )
+cursor_marks = sa.Table(
+    "esker_cursor_marks",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("pipeline", sa.String(63), primary_key=True),
+    sa.Column("source", sa.String(64), nullable=False),
+    sa.Column("marks", sa.Text, nullable=False),
+)
 found_tables = sa.Table(
     "esker_found_tables",
     _schema,

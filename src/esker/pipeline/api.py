@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from esker.engine.iceberg.table import TableId, named_table
+from esker.engine.iceberg.table import TableId, find_table, named_table
 from esker.engine.session import Engine
-from esker.errors import BackfillUnsuitable, EskerError, Held, NotWithoutSpark
+from esker.errors import BackfillUnsuitable, EskerError, Held, NotWithoutSpark, ReaderNotInstalled
 from esker.events import Listener, silent
 from esker.ledger.change_range import Point
 from esker.ledger.holds import Hold
@@ -303,7 +303,15 @@ class OpenProject(ReadingProject):
         Raises NoWindows for a source that is not read by time.
         """
         self._recall(pipeline)
-        return list_windows(self.engine, self.state, pipeline)
+        try:
+            return super().windows(pipeline)
+        except (NotWithoutSpark, ReaderNotInstalled):
+            return list_windows(self.project, self.state, pipeline, self._stored_properties)
+
+    def _stored_properties(self, catalog: str, table: str) -> Mapping[str, str] | None:
+        self.engine.open_catalog(catalog)
+        stored = find_table(self.engine, TableId(catalog, table))
+        return stored.properties if stored is not None else None
 
     def metadata(self, table: str) -> TableMetadata:
         """Return what is known of a table: columns, key, layout, contract, lineage and statistics.

@@ -149,8 +149,10 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
         entry=entry,
         notes=(
             *project.catalog_of(pipeline.catalog).warnings(),
+            *pipeline.source.warnings(),
             *doubts,
-            *([] if slices or fetched.failures else [NOTHING_NEW]),
+            *fetched.notes,
+            *([] if slices or fetched.failures or fetched.notes else [NOTHING_NEW]),
         ),
         failures=fetched.failures,
         has_more=fetched.has_more,

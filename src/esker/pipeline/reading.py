@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from esker.engine.pins import has_spark
-from esker.errors import ReaderNotInstalled, ScanInvalid, SparkNotInstalled
+from esker.errors import ReaderNotInstalled, ScanInvalid, SparkNotInstalled, TableNotFound
 from esker.events import Listener, silent
 from esker.ledger.point import Point
 from esker.ledger.state import State
 from esker.pipeline.change_report import Changes
 from esker.pipeline.families import recall_all
+from esker.pipeline.windows import WindowLine, list_windows
 from esker.project import Project, load_project
 
 if TYPE_CHECKING:
@@ -241,6 +242,22 @@ class ReadingProject:
             if has_spark():
                 return None
             raise
+
+    def windows(self, pipeline: str) -> list[WindowLine]:
+        """Return which windows of a pipeline's source are covered, missing, failed or held.
+
+        Needs neither Spark nor Java. Raises NoWindows for a source that is not read by time, and
+        NotWithoutSpark.
+        """
+        self._recall_all()
+        self.project.check_name(pipeline)
+        return list_windows(self.project, self.state, pipeline, self._properties)
+
+    def _properties(self, catalog: str, table: str) -> Mapping[str, str] | None:
+        try:
+            return self._lake.table(catalog, table).properties
+        except TableNotFound:
+            return None
 
     @cached_property
     def _lake(self) -> Lake:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from esker.errors import EskerError, common_status
+from esker.ledger.attempts import MissingWindows
 from esker.ledger.entry import Position
 from esker.load.counts import RowCounts
 
@@ -31,6 +32,8 @@ class RunResult:
     """Files, or the like, that were read from the source."""
     log_lag: int = 0
     """Changesets that wait to be written to the change log."""
+    missing_windows: MissingWindows | None = None
+    """Windows of the source that are no longer tried: until a backfill, their rows are missing."""
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     error: EskerError | None = None
@@ -49,6 +52,7 @@ class RunResult:
             "batches": self.batches,
             "pieces": self.pieces,
             "log_lag": self.log_lag,
+            "missing_windows": None if self.missing_windows is None else self.missing_windows.as_json(),
             "seconds": round(self.seconds, 3),
             "notes": list(self.notes),
         }

@@ -50,6 +50,7 @@ from esker.pipeline.plan import (
 )
 from esker.pipeline.result import RunReport, RunResult, Status
 from esker.pipeline.tables import table_of
+from esker.pipeline.windows import missing_of
 from esker.project import Project
 from esker.project.modes import WHOLE
 from esker.project.secrets import redact
@@ -144,7 +145,7 @@ def _recorded(project: Project, run: _Run, result: RunResult) -> RunResult:
     except Exception as error:
         # A mistake in Esker must not keep the other pipelines from running, nor leave a run open.
         run.result = replace(run.result, status="failed", error=Unexpected.reported(error, redact))
-    result = replace(run.result, seconds=time.monotonic() - started)
+    result = _with_missing(project, state, replace(run.result, seconds=time.monotonic() - started))
     error_json = result.error.as_json() if result.error else None
     try:
         record_end(state, result.run_id, result.status, result.as_json(), error_json)
@@ -152,6 +153,18 @@ def _recorded(project: Project, run: _Run, result: RunResult) -> RunResult:
         result = replace(result, notes=(*result.notes, f"not in the history: {error.reason}"))
     listen(Reached(result.pipeline, Step.FINISHED, result.status))
     return result
+
+
+def _with_missing(project: Project, state: State, result: RunResult) -> RunResult:
+    """Return a result that says which windows of the source are no longer tried."""
+    try:
+        missing = missing_of(project, state, result.pipeline)
+    except StateError:
+        return result  # that the history cannot be written is told anyway
+    if missing is None:
+        return result
+    notes = (*result.notes, missing.told(result.pipeline))
+    return replace(result, missing_windows=missing, notes=notes)
 
 
 @dataclass

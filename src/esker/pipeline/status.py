@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from esker.ledger.attempts import MissingWindows
 from esker.ledger.found_tables import remembered_tables
 from esker.ledger.holds import Hold, find_hold
 from esker.ledger.offsets import LastDelivery, Offset, last_delivery, stored_offset
@@ -13,6 +14,7 @@ from esker.ledger.runs import RunRecord, last_success, latest_runs
 from esker.ledger.state import State
 from esker.pipeline.due import due_pipelines, gone_pipelines
 from esker.pipeline.families import recall_all
+from esker.pipeline.windows import missing_of
 from esker.project import Project
 from esker.project.consumers import Consumer
 
@@ -33,6 +35,8 @@ class PipelineStatus:
     """What waits for a person."""
     is_gone: bool = False
     """Its table was no longer in the database when that was asked last."""
+    missing: MissingWindows | None = None
+    """Windows of its source that are no longer tried."""
 
     @property
     def status(self) -> str:
@@ -47,6 +51,7 @@ class PipelineStatus:
             "due": self.is_due,
             "gone": self.is_gone,
             "hold": None if self.hold is None else self.hold.as_json(),
+            "missing_windows": None if self.missing is None else self.missing.as_json(),
             "last_run": None
             if last is None
             else {
@@ -162,6 +167,7 @@ def project_status(project: Project, state: State, now: datetime) -> list[Pipeli
             is_due=name in due,
             hold=find_hold(state, project.state_key, name),
             is_gone=name in gone,
+            missing=missing_of(project, state, name),
         )
         for name in tables
     ]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from esker.engine.iceberg.table import find_table
-from esker.engine.session import Engine
 from esker.errors import NoWindows
-from esker.ledger.attempts import failed_windows
+from esker.ledger.attempts import MissingWindows, failed_windows, missing_windows
 from esker.ledger.entry import read_entry
 from esker.ledger.holds import find_hold
 from esker.ledger.remembered import recall
 from esker.ledger.state import State
-from esker.pipeline.tables import table_of
+from esker.project import Project
 from esker.sources.windows import Coverage, Window, newest_end
 
 WindowStatus = Literal["covered", "missing", "failed", "given up", "held"]
@@ -40,20 +39,32 @@ class WindowLine:
         }
 
 
-def list_windows(engine: Engine, state: State, name: str) -> list[WindowLine]:
+def missing_of(project: Project, state: State, name: str) -> MissingWindows | None:
+    """Return the windows of a pipeline's source that are no longer tried; None where there is none."""
+    pipeline = project.pipelines.get(name)
+    settings = pipeline.source.windows if pipeline is not None else None
+    if settings is None:
+        return None
+    return missing_windows(state, project.state_key, name, settings.max_attempts)
+
+
+def list_windows(
+    project: Project,
+    state: State,
+    name: str,
+    properties: Callable[[str, str], Mapping[str, str] | None],
+) -> list[WindowLine]:
     """Return how the time of a pipeline's source stands, oldest first. Raises NoWindows.
 
-    The source is not asked: what is due by its clock alone is not told.
+    `properties` returns those of a table, by its catalog and name; None where there is no table. The source
+    is not asked: what is due by its clock alone is not told.
     """
-    project = engine.project
     pipeline = project.pipeline(name)
     settings = pipeline.source.windows
     if settings is None:
         raise NoWindows(name, pipeline.source.type)
-    table = table_of(project, pipeline)
-    engine.open_catalog(table.catalog)
-    stored = find_table(engine, table)
-    entry = read_entry(stored.properties, name) if stored is not None else None
+    stored = properties(project.catalog_name(pipeline.catalog), pipeline.table)
+    entry = read_entry(stored, name) if stored is not None else None
     covered = Coverage.from_json(recall(state, project.state_key, name, entry))
     hold = find_hold(state, project.state_key, name)
     held = Coverage.from_json(hold.position) if hold is not None and hold.is_of(entry) else Coverage()

@@ -274,7 +274,7 @@ class Project(Declaration):
         return self.catalog_of(pipeline.catalog).why_not_keyed(properties)
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what people should know of catalogs and contracts before they use them."""
+        """Return what people should know of catalogs, sources and contracts before they use them."""
         of_catalogs = (
             f"catalog {name}: {warning}"
             for name, catalog in self.catalogs().items()
@@ -283,7 +283,12 @@ class Project(Declaration):
         of_contracts = (
             f"{contract.file}: {note}" for contract in self._contracts.values() for note in contract.notes
         )
-        return tuple(dict.fromkeys((*of_catalogs, *of_contracts)))
+        of_sources = (
+            f"{name}: {warning}"
+            for name, entry in (*self.pipelines.items(), *((n, f.base) for n, f in self.families.items()))
+            for warning in entry.source.warnings()
+        )
+        return tuple(dict.fromkeys((*of_catalogs, *of_sources, *of_contracts)))
 
     def _further_catalogs(self) -> dict[str, Catalog]:
         return {name: kind for name, kind in self.connections.items() if isinstance(kind, AnyCatalog)}

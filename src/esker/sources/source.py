@@ -132,6 +132,8 @@ class Fetched:
     """Why parts are missing. The slices' positions leave these parts out: a later run tries them again."""
     has_more: bool = False
     """There is more beyond these slices: once they are loaded, it is planned again."""
+    notes: tuple[str, ...] = ()
+    """What people should know, such as what of the source has to wait."""
 
 
 class Reader(ABC):

@@ -23,7 +23,7 @@ _KINDS: dict[str, DatabaseKind] = {
     "jdbc:sqlite:": "sqlite",
 }
 """How addresses begin. MariaDB and MySQL speak one protocol."""
-_REPEATABLE = ("upsert", "insert_only", "scd2")
+REPEATABLE = ("upsert", "insert_only", "scd2")
 """Modes in which a row that is read again changes nothing."""
 
 
@@ -102,8 +102,16 @@ class JdbcSource(SourceDeclaration):
     )
     lag: Lag | None = Field(
         None,
-        description="Each run goes back so far behind the last value, for rows that become visible late: "
-        "`10m`, or a number where the cursor is one (upsert, insert_only and scd2).",
+        description="For rows that become visible late: `10m`, or a number where the cursor is one. In "
+        "upsert, insert_only and scd2 each run goes back so far behind the last value; in append and "
+        "delete_insert it reads no row that is nearer than that to the highest value. A cursor needs it, "
+        "except in PostgreSQL, where running transactions are seen.",
+    )
+    cursor_order: Literal["commit"] | None = Field(
+        None,
+        description="`commit` says that rows become visible in the order of the cursor, as with one writer "
+        "at a time: `lag` is not needed then, and running transactions are not waited for. Where that is not "
+        "true, rows are lost.",
     )
     range: Literal["closed", "open"] | None = Field(
         None,
@@ -146,7 +154,25 @@ class JdbcSource(SourceDeclaration):
 
     def is_closed(self, mode: str) -> bool:
         """Tell whether rows whose cursor equals the last value are read again."""
-        return self.range == "closed" if self.range is not None else mode in _REPEATABLE
+        return self.range == "closed" if self.range is not None else mode in REPEATABLE
+
+    @property
+    def sees_late_rows(self) -> bool:
+        """Something keeps rows from being lost that are committed behind others with higher values."""
+        return (
+            self.cursor is None
+            or self.window is not None
+            or self.kind == "postgresql"  # running transactions are seen there
+            or self.lag is not None
+            or self.cursor_order == "commit"
+        )
+
+    def warnings(self) -> tuple[str, ...]:
+        if self.cursor_order is None or self.lag is not None:
+            return ()
+        return (
+            f"cursor_order: commit: a row that is committed behind one with a higher {self.cursor} is lost",
+        )
 
     def check_mode(self, mode: str) -> None:
         if self.cursor is None:
@@ -160,10 +186,16 @@ class JdbcSource(SourceDeclaration):
                 ("source", "chunks"),
                 "rows of a key may stand in several chunks, and those of the last would replace the others",
             )
-        if mode in _REPEATABLE:
+        if not self.sees_late_rows:
+            raise MistakeAt(
+                ("source", "cursor"),
+                "rows that are committed late, behind others with higher values, would be lost; write lag: "
+                "with a time (or a number, if the cursor is one) that is longer than any transaction takes, "
+                "such as lag: 10m, or cursor_order: commit where there is only one writer at a time",
+            )
+        if mode in REPEATABLE:
             return
         repeats = {
-            "lag": self.lag is not None,
             "range": self.range == "closed",
             "nulls": self.nulls == "include",
         }
@@ -171,7 +203,7 @@ class JdbcSource(SourceDeclaration):
             if is_repeating:
                 raise MistakeAt(
                     ("source", key),
-                    f"rows would be read again, which mode {mode} does not bear; {', '.join(_REPEATABLE)} do",
+                    f"rows would be read again, which mode {mode} does not bear; {', '.join(REPEATABLE)} do",
                 )
 
     @field_validator("url")
@@ -195,7 +227,7 @@ class JdbcSource(SourceDeclaration):
         if self.password is not None and self.user is None:
             raise MistakeAt(("password",), "a password needs user:")
         if self.cursor is None:
-            for key in ("lag", "range", "nulls", "window"):
+            for key in ("lag", "cursor_order", "range", "nulls", "window"):
                 if key in self.model_fields_set:
                     raise MistakeAt((key,), f"{key}: has no meaning without cursor:")
         elif self.chunks is not None and self.chunks.column not in (None, self.cursor):
@@ -206,7 +238,7 @@ class JdbcSource(SourceDeclaration):
     def _windows_alone(self) -> JdbcSource:
         if self.window is None:
             return self
-        for key in ("lag", "range", "chunks"):
+        for key in ("lag", "cursor_order", "range", "chunks"):
             if key in self.model_fields_set:
                 raise MistakeAt((key,), f"with window:, {key}: has no meaning; see overlap: and lag: there")
         if self.nulls == "include":

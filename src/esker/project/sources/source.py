@@ -40,6 +40,10 @@ class SourceDeclaration(Declaration):
     def check_mode(self, mode: str) -> None:
         """Raise MistakeAt, seen from the pipeline, for a mode in which it would lose or repeat rows."""
 
+    def warnings(self) -> tuple[str, ...]:
+        """Return what people should know of it before they use it."""
+        return ()
+
     @property
     def windows(self) -> WindowSettings | None:
         """How it is asked by time; None where it is not."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation, localcontext
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(.*)")
 _DAY = timedelta(days=1)
+_WHOLE = re.compile(r"-?\d+")
+_DIGITS = 400
+"""Enough for the longest number that a double can be, with its fraction."""
 
 
 def earlier(value: str, lag: timedelta | int) -> str:
     """Return a value so far before another, written alike. Raises ValueError where it is of another kind."""
     if isinstance(lag, int):
-        return str(int(value) - lag)
+        return str(int(value) - lag) if _WHOLE.fullmatch(value) else _less(value, lag)
     if re.fullmatch(r"\d{4}-\d\d-\d\d", value):
         return str(date.fromisoformat(value) - _DAY * -(-lag // _DAY))
     found = _TIME.fullmatch(value)
@@ -24,6 +28,17 @@ def earlier(value: str, lag: timedelta | int) -> str:
     digits = len(fraction) if fraction else (6 if moment.microsecond else 0)
     shown = f".{moment.microsecond:06}".ljust(digits + 1, "0")[: digits + 1] if digits else ""
     return f"{moment:%Y-%m-%d}{between}{moment:%H:%M:%S}{shown}{zone}"
+
+
+def _less(value: str, lag: int) -> str:
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        raise ValueError(value) from None
+    if not number.is_finite():
+        raise ValueError(value)
+    with localcontext(prec=_DIGITS):
+        return f"{number - lag:f}"
 
 
 def moment_of(value: str) -> datetime | None:

@@ -130,12 +130,12 @@ class Relation:
             return 0
         return self.count(f"{self.dialect.name(column)} IS NULL")
 
-    def highest(self, column: DatabaseColumn) -> str | None:
-        """Return the highest value of a column; None where there is none."""
+    def highest(self, column: DatabaseColumn, within: str | None = None) -> str | None:
+        """Return the highest value of a column, among rows of a condition; None where there is none."""
         # Not max(): PostgreSQL has none for some types that it can put in order.
         quoted = self.dialect.name(column)
         found = self.connection.rows(
-            f"SELECT {self._value(column)} FROM {self._from} WHERE {quoted} IS NOT NULL "
+            f"SELECT {self._value(column)} FROM {self._from} WHERE {within or f'{quoted} IS NOT NULL'} "
             f"ORDER BY {quoted} DESC LIMIT 1"
         )
         return found[0][0] if found else None
@@ -216,6 +216,11 @@ class Relation:
     def _value(self, column: DatabaseColumn) -> str:
         # With a name of its own: in ORDER BY, the column's would mean this text.
         return f"{self.dialect.as_text(self.dialect.name(column))} AS esker_value"
+
+    def up_to(self, column: DatabaseColumn, top: str, *, is_closed: bool) -> str:
+        """Return the condition of what lies below a value, or at it, if closed."""
+        sign = "<=" if is_closed else "<"
+        return f"{self.dialect.name(column)} {sign} {self.dialect.literal(top, column)}"
 
     def inside(self, column: DatabaseColumn, bounds: Bounds) -> str:
         """Return the condition of a range."""

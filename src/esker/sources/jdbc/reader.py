@@ -1,17 +1,19 @@
 """Read a database: a whole table in chunks, or what is new by a cursor.
 
-The end of a run is fixed when it is planned: rows that arrive later belong to the next one. In PostgreSQL
-all queries of a run see one snapshot. Elsewhere a mode that takes all rows together is one query, and chunks
-of others are queries of their own (in SQLite those of a batch are one): a row that moves to another chunk
-meanwhile may come twice or wait for the next round, as it may between batches. Rows are kept until they
-are loaded, so that none is asked for twice.
+The end of a run is fixed when it is planned: rows that arrive later belong to the next one. By a cursor it
+lies where no earlier row can come any more (`settled.py`; elsewhere than in PostgreSQL `lag` tells). In
+PostgreSQL all queries of a run see one snapshot. Elsewhere a mode that takes all rows together is one query,
+and chunks of others are queries of their own (in SQLite those of a batch are one): a row that moves to
+another chunk meanwhile may come twice or wait for the next round, as it may between batches. Rows are kept
+until they are loaded, so that none is asked for twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
 from pyspark import StorageLevel
@@ -22,17 +24,19 @@ from esker.engine.failures import explained
 from esker.engine.jdbc import DatabaseColumn
 from esker.engine.kept import KeptFrames
 from esker.errors import NullCursor
+from esker.ledger.cursor_marks import CursorMark, keep_marks, read_marks
 from esker.ledger.entry import Position
 from esker.ledger.run_id import new_run_id
 from esker.project.modes import SWAPPING
 from esker.project.sources import JdbcSource
-from esker.project.sources.jdbc import Chunks
+from esker.project.sources.jdbc import REPEATABLE, Chunks
 from esker.project.types import Column, columns_from_json
 from esker.sources.jdbc.cursor import earlier, moment_of
 from esker.sources.jdbc.database import Bounds, Relation, unsuitable
 from esker.sources.jdbc.dialect import SqliteDialect
+from esker.sources.jdbc.settled import Settled, is_unique, settle
 from esker.sources.jdbc.timed import TimedTable, WindowedTexts
-from esker.sources.source import ORIGIN, Opening, Reader, Sent, Slice
+from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice
 from esker.sources.span import Span
 from esker.sources.windowed import WindowedReader
 
@@ -59,6 +63,7 @@ class JdbcReader(Reader):
         self._relation = Relation(opening.engine, source)
         self._kept = KeptFrames(opening.engine)
         self._frames: dict[str, DataFrame] = {}
+        self._notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, opening: Opening) -> Reader:
@@ -75,6 +80,7 @@ class JdbcReader(Reader):
 
     def plan(self, position: Position | None) -> list[Slice]:
         self.close()
+        self._notes = ()
         if self._span is not None:
             return [self._whole(position, position)]
         if self._source.cursor is not None:
@@ -83,6 +89,9 @@ class JdbcReader(Reader):
             # Partitions and keys that are spread over chunks would be swapped for a part of them.
             return [self._whole(position, {"rounds": _rounds(position) + 1})]
         return self._chunks(position)
+
+    def fetch(self, slices: list[Slice]) -> Fetched:
+        return Fetched(slices, notes=self._notes)
 
     def newest(self) -> Slice | None:
         self.close()
@@ -172,7 +181,10 @@ class JdbcReader(Reader):
     # --- what is new -----------------------------------------------------------------------------
 
     def _new_rows(self, cursor: str, position: Position | None) -> list[Slice]:
+        """Return what lies beyond the last value. In modes that add rows, as far as all of it is there; in
+        others up to the highest value, and again from where all of it was there."""
         source, relation = self._source, self._relation
+        settled = self._settled(cursor)  # before the snapshot is taken
         column = relation.column(cursor)
         last: str | None = position["cursor"] if position is not None else None
         nulls = relation.nulls(column)
@@ -187,35 +199,125 @@ class JdbcReader(Reader):
             alone = relation.inside(column, Bounds(None, None, with_nulls=True))
             told = f"{nulls} rows of {self._name} without {column.name}"
             return [Slice(position, position or {"cursor": None}, new_run_id(), 0, told, _Part((alone,)))]
+        self._check_values(column, top)
+        complete = top if settled is None else self._complete(column, settled)
+        if not self._repeats and source.lag is not None and complete is not None:
+            until = self._before(column, complete, source.lag)
+            complete = relation.highest(column, relation.up_to(column, until, is_closed=True))
+        newest = top
+        if not self._repeats:
+            if complete is None or (last is not None and self._is_empty(column, last, complete)):
+                self._note_waiting(column, last, newest, settled)
+                return []
+            top = complete
+        above = self._first(column, last)
+        is_closed = self._repeats and (
+            source.is_closed(self._opening.pipeline.mode) or source.lag is not None
+        )
+        if not is_closed and last is not None and not with_nulls and self._is_empty(column, last, top):
+            return []
+        bounds = Bounds(above, top, is_closed and above is not None, with_nulls)
+        # What was deleted, or set back, does not take the position back with it.
+        is_further = complete is not None and (last is None or not self._is_empty(column, last, complete))
+        furthest = complete if is_further else last
+        if settled is not None and settled.waits:
+            self._note_waiting(column, furthest, newest, settled)
+        slices = self._by_cursor(column, bounds, position, furthest, is_further=is_further)
+        return [_with_note(piece, left_out) for piece in slices]
+
+    def _by_cursor(
+        self,
+        column: DatabaseColumn,
+        bounds: Bounds,
+        position: Position | None,
+        furthest: str | None,
+        *,
+        is_further: bool,
+    ) -> Iterator[Slice]:
+        """Yield the slices of what is new. Their positions end at `furthest`: what lies beyond it is read
+        again. Where that is not further than the last one, they stay there."""
+        assert bounds.top is not None
+        until, is_cut = moment_of(bounds.top), self._source.chunks is not None
+        if is_cut and is_further:
+            known = replace(bounds, top=furthest)
+            for piece in self._slices(column, known, position, lambda value: {"cursor": value}, until):
+                position = piece.end
+                yield piece
+            if furthest == bounds.top:
+                return
+            bounds = Bounds(furthest, bounds.top)
+        yield from self._slices(
+            column, bounds, position, lambda _: {"cursor": furthest}, until, is_cut=is_cut
+        )
+
+    def _check_values(self, column: DatabaseColumn, top: str) -> None:
+        """Raise CursorUnsuitable for a column whose highest value nothing can lie beyond."""
         if top.lower() in _ENDLESS:
             raise unsuitable(
-                source,
+                self._source,
                 column.name,
                 f'Its highest value is "{top}": nothing would ever lie beyond it.',
                 "Leave such rows out with query:, or choose another column.",
             )
-        if kinds := relation.kinds(column):
+        if kinds := self._relation.kinds(column):
             raise unsuitable(
-                source,
+                self._source,
                 column.name,
                 f"It holds {' and '.join(kinds)}, and {kinds[0]} never lie beyond {kinds[-1]}: what comes "
                 "later would never be read.",
                 f"Make all values {kinds[0]}, in the database or with query:.",
             )
-        above = self._first(column, last)
-        is_closed = source.is_closed(self._opening.pipeline.mode) or source.lag is not None
-        bounds = Bounds(above, top, is_closed and above is not None, with_nulls)
-        # What was deleted, or set back, does not take the position back with it.
-        furthest = top if last is None or not self._is_empty(column, last, top) else last
-        if not is_closed and last is not None and furthest == last and not with_nulls:
-            return []
 
-        def end(reached: str) -> Position:
-            return {"cursor": furthest if reached == top else reached}
+    @property
+    def _repeats(self) -> bool:
+        """Rows that are read again change nothing."""
+        return self._opening.pipeline.mode in REPEATABLE
 
-        until = moment_of(top)
-        slices = list(self._slices(column, bounds, position, end, until, is_cut=source.chunks is not None))
-        return [_with_note(piece, left_out) for piece in slices]
+    def _settled(self, cursor: str) -> Settled | None:
+        """Return up to where no running transaction adds rows; None where none is looked at."""
+        source, opening = self._source, self._opening
+        if not self._relation.dialect.has_snapshots or source.cursor_order == "commit":
+            return None
+        state, project = opening.state, opening.engine.project.state_key
+        marks: Sequence[CursorMark] = ()
+        if state is not None:
+            marks = read_marks(state, project, opening.name, source.fingerprint)
+
+        def keep(found: Sequence[CursorMark]) -> None:
+            if state is not None:
+                keep_marks(state, project, opening.name, source.fingerprint, found)
+
+        moving = Relation(opening.engine, source, is_moving=True)
+        with closing(moving):
+            column = moving.column(cursor)
+            return settle(moving, source, column, marks, keep, is_patient=not self._repeats)
+
+    def _complete(self, column: DatabaseColumn, settled: Settled) -> str | None:
+        """Return the highest value up to which all rows are there. Rows that are going to be read again may
+        be joined by others with the same value."""
+        if settled.top is None:
+            return None
+        source = self._source
+        is_read_again = self._repeats and source.is_closed(self._opening.pipeline.mode)
+        is_closed = is_read_again or is_unique(self._relation, source, column)
+        return self._relation.highest(column, self._relation.up_to(column, settled.top, is_closed=is_closed))
+
+    def _note_waiting(
+        self, column: DatabaseColumn, last: str | None, top: str, settled: Settled | None
+    ) -> None:
+        """Tell why rows up to the highest value are not read yet, or not for good."""
+        if last is not None and self._is_empty(column, last, top):
+            return
+        rows = f"rows of {self._name} by {column.name}" + (f" beyond {last}" if last is not None else "")
+        if settled is not None and settled.waits:
+            why = f"may be joined by lower values: transactions are still running ({settled.waits})"
+        elif self._source.lag is not None:
+            why = "wait for lag"
+        elif settled is not None and not is_unique(self._relation, self._source, column):
+            why = "wait for a higher value: others may have the same one"
+        else:
+            return  # they have come since the run began
+        self._notes += (f"{rows} {why}",)
 
     def _is_empty(self, column: DatabaseColumn, last: str, top: str) -> bool:
         """Tell whether nothing lies beyond the last value."""
@@ -225,16 +327,20 @@ class JdbcReader(Reader):
 
     def _first(self, column: DatabaseColumn, last: str | None) -> str | None:
         lag = self._source.lag
-        if last is None or lag is None or last == _LOWEST:
-            return last
+        return last if last is None or lag is None or not self._repeats else self._before(column, last, lag)
+
+    def _before(self, column: DatabaseColumn, value: str, lag: timedelta | int) -> str:
+        """Return the value that lies so far before another. Raises CursorUnsuitable."""
+        if value == _LOWEST:
+            return value
         try:
-            return earlier(last, lag)
+            return earlier(value, lag)
         except ValueError:
             is_number = isinstance(lag, int)
             raise unsuitable(
                 self._source,
                 column.name,
-                f'Its last value is "{last}", and lag: is {"a number" if is_number else "a time"}.',
+                f'Its last value is "{value}", and lag: is {"a number" if is_number else "a time"}.',
                 f"Write {'a time, such as lag: 10m' if is_number else 'a number, such as lag: 1000'}.",
             ) from None
 
