@@ -72,6 +72,7 @@ from esker.errors.engine import (
     StoreUnreachable,
 )
 from esker.errors.ledger import (
+    ChangesDiverged,
     LedgerError,
     LedgerForeign,
     LedgerMissing,
@@ -152,6 +153,7 @@ from esker.errors.root import (
     common_status,
 )
 from esker.errors.sources import (
+    ChangesNotFollowed,
     ColumnRefused,
     CursorUnsuitable,
     ExpressionFailed,
@@ -190,8 +192,10 @@ __all__ = [
     "CatalogUnreachable",
     "CatalogWithoutFence",
     "ChangeNotApplied",
+    "ChangesDiverged",
     "ChangesForgotten",
     "ChangesMissing",
+    "ChangesNotFollowed",
     "ClusterUnreachable",
     "ClusterWithoutRoom",
     "ColumnRefused",
