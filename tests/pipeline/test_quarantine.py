@@ -14,6 +14,7 @@ from esker.errors import NotInQuarantine, ReplayUnsuitable
 from esker.pipeline.quarantine import Choice
 from tests.contracts.folder import MakeFolder, change_contract, contract, contract_folder
 from tests.folder import Folder
+from tests.recover.damage import point_to, pointer, repair
 
 pytestmark = pytest.mark.spark
 
@@ -223,3 +224,26 @@ def test_discarding_leaves_no_gap_in_the_change_log(make_folder: MakeFolder) -> 
     assert folder.run().changeset == 3
     found = folder.open().engine.spark.sql("SHOW TBLPROPERTIES lake.shop.sales__changes").collect()
     assert "esker.gaps" not in {row["key"] for row in found}
+
+
+def test_discarding_after_a_repair_leaves_the_log_whole(make_folder: MakeFolder) -> None:
+    """The log is ahead of the table's outbox then; the log goes on, and so does who reads it."""
+    folder = project(make_folder, mode="upsert", key=["id"])
+    earlier = str(pointer(folder, "sales"))
+    folder.write_csv("landing/b.csv", HEADER, [(8, 1, "DE")])
+    assert folder.run().changeset == 2
+    # The table alone goes back to the state before: its log holds changeset 2, its outbox ends with 1.
+    point_to(folder, f"file:{earlier}", "sales")
+    assert [type(done).__name__ for done in repair(folder.open())] == ["Renumber"]
+    assert folder.open().discard("sales", Choice(rule="amount.minimum")) == 2
+    reader = folder.open().changes("shop.sales", since=3).position
+    folder.write_csv("landing/c.csv", HEADER, [(9, 1, "DE")])
+    result = folder.run()
+    assert (result.changeset, result.log_lag) == (5, 0)
+    found = folder.open().changes("shop.sales", since=reader).to_arrow().to_pylist()
+    assert sorted((row["_esker_changeset"], row["id"]) for row in found) == [(5, 8), (5, 9)]
+    [gaps] = (
+        folder.open().engine.spark.sql("SHOW TBLPROPERTIES lake.shop.sales__changes ('esker.gaps')").collect()
+    )
+    assert gaps["value"] == "[[3,3]]", "that of the repair, and no other"
+    assert folder.open().discard("sales") == 2

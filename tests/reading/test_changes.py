@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from esker.changes.ranges import AppendedRows, ChangeRange
 from esker.engine.iceberg.table import TableId
 from esker.errors import (
     ChangesForgotten,
@@ -24,7 +25,6 @@ from esker.events import Step
 from esker.ledger.change_log import CHANGESET, COMMITTED_AT, OP, ROW, RUN
 from esker.ledger.retention import trim
 from esker.pipeline.changes import read_changes
-from esker.reading.changes import AppendedRows, ChangeRange
 from tests.folder import Folder
 from tests.ledger.test_change_log import BATCHES
 from tests.load.works import CHANGES, WORKS, Make, Row, Works, at, large_in_soak

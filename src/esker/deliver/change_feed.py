@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.changes.since import LogPosition
+from esker.changes.spark import SparkLog
 from esker.deliver.feed import CHANGE, Feed, Step, Subscription, wanted_ids, with_ids
-from esker.engine.compat import snapshot_frame
 from esker.engine.failures import explained
-from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.file_frame import SnapshotFiles
 from esker.engine.iceberg.lookup import can_read, live_rows
 from esker.engine.iceberg.manifests import FileEntry
@@ -22,15 +22,10 @@ from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.rows import pinned_rows
 from esker.engine.iceberg.table import load
 from esker.engine.session import Engine
-from esker.errors import ReindexNeeded
-from esker.ledger.change_log import CHANGESET, OP, ROW, RUN
-from esker.ledger.change_range import change_log_of
+from esker.ledger.change_log import CHANGESET, OP, ROW
 from esker.ledger.consumer_tags import move_tag
 from esker.ledger.entry import read_head
 from esker.ledger.offsets import Offset
-from esker.ledger.outbox import drain
-from esker.ledger.owed import gaps_in, logged_in
-from esker.ledger.retention import Retained
 from esker.project.types import quoted
 
 _MOST_STEPS = 1_000
@@ -44,13 +39,11 @@ class ChangeFeed(Feed):
         super().__init__(engine, subscription)
         table = subscription.table
         load(engine, table)  # or TableNotFound
-        attempt = Attempt(engine, table)
-        side = change_log_of(attempt, table)
-        self.log = side.id
-        drain(engine, table, attempt.properties)
-        self._table, self._log = attempt, Attempt(engine, side.id)
-        subscription.check_ids(attempt.schema.arrow)
-        self._reached = logged_in(self._log.properties)
+        self._changes_of = SparkLog.open(engine, table)
+        self.log = self._changes_of.id
+        self._table, self._log = self._changes_of.table, self._changes_of.log
+        subscription.check_ids(self._table.schema.arrow)
+        self._reached = self._changes_of.reached
 
     def head(self) -> Offset:
         return self._at(self._reached)
@@ -77,9 +70,9 @@ class ChangeFeed(Feed):
         return self.placed(rows, (), offset, newest=True).withColumn(OP, F.lit("update"))
 
     def beginning(self) -> Offset:
-        offset = Offset(self._table.uuid, 0, None, None, 0)
-        self._check_kept(offset)
-        return offset
+        with self.subscription.or_reindex():
+            self._changes_of.check_range(0, self._reached)
+        return Offset(self._table.uuid, 0, None, None, 0)
 
     def tagged(self, snapshot: SnapshotId) -> Offset | None:
         told = self._log.summary_at(snapshot, "esker.changeset")
@@ -97,36 +90,10 @@ class ChangeFeed(Feed):
         return max((end for end in ends if end is not None), default=None) if None not in ends else None
 
     def check(self, offset: Offset) -> None:
-        name = self.subscription.name
-        if offset.table != self._table.uuid:
-            raise ReindexNeeded(name, "The table was made anew since.")
-        if offset.changeset > self._reached:
-            raise ReindexNeeded(
-                name, f"It has been told changeset {offset.changeset}, and the log ends with {self._reached}."
+        with self.subscription.or_reindex():
+            self._changes_of.check(
+                LogPosition(offset.table, offset.changeset, offset.run, offset.snapshot, offset.sequence)
             )
-        if offset.snapshot is not None and self._log.descends(offset.snapshot, offset.sequence) is False:
-            raise ReindexNeeded(name, "The change log was rolled back since.")
-        self._check_kept(offset)
-        run = self._run_of(offset.changeset)
-        if None not in (run, offset.run) and run != offset.run:
-            raise ReindexNeeded(
-                name,
-                f"Changeset {offset.changeset} is of run {run}; it has been told one of run {offset.run}.",
-            )
-
-    def _check_kept(self, offset: Offset) -> None:
-        """Raise ReindexNeeded if changes behind an offset are missing."""
-        first = Retained.of(self._log).first
-        if offset.changeset < first - 1:
-            raise ReindexNeeded(
-                self.subscription.name,
-                f"The log begins with changeset {first}, and {offset.changeset + 1} is the next one.",
-            )
-        for begin, end in gaps_in(self._log.properties):
-            if end > offset.changeset:
-                raise ReindexNeeded(
-                    self.subscription.name, f"The log has a gap: changesets {begin} to {end} are not in it."
-                )
 
     def steps(self, offset: Offset, rows: int) -> Iterator[Step]:
         since = offset.changeset
@@ -136,7 +103,7 @@ class ChangeFeed(Feed):
             since = until
 
     def _step(self, since: int, until: int) -> Step:
-        files = self._files(since, until)
+        files = self._changes_of.files(since, until)
         is_here = self._log.is_reachable and can_read(self._log.files, self._log.schema, files)
         looks = self._has_others and self._may_delete(files)
 
@@ -202,16 +169,6 @@ class ChangeFeed(Feed):
             if file.lowest(column) is not None and (high := file.highest(column)) is not None
         ]
 
-    def _files(self, since: int, until: int) -> list[FileEntry]:
-        """Return the files of the log that may hold changes of a step."""
-        column = self._log.schema.ids[CHANGESET]
-        bounds = ((file, file.lowest(column), file.highest(column)) for file in self._log.files.data)
-        return [
-            file
-            for file, low, high in bounds
-            if low is None or high is None or (low <= until and high > since)
-        ]
-
     def _rows(self, files: Sequence[FileEntry], since: int, until: int) -> pa.Table:
         """Return changes as this process reads them."""
         rows = live_rows(self._log.files, self._log.schema, files)
@@ -228,16 +185,10 @@ class ChangeFeed(Feed):
         """Return the log as it was looked at: what is taken out of it meanwhile has not been told yet."""
         current = self._log.current
         if current is None or self._log.is_as_written:
-            return self._all()
+            return self._changes_of.rows()
         # A snapshot has the columns of its time, and others have come since: its files have them all.
         of_snapshot = SnapshotFiles(self.engine, self.log, current)
         return stack.enter_context(of_snapshot.frame(file.path for file in files))
-
-    def _all(self) -> DataFrame:
-        """Return all rows of the log, with all its columns; where none came since, of the one snapshot."""
-        if self._log.current is not None and self._log.is_as_written:
-            return snapshot_frame(self.engine.spark, self.log.sql, self._log.current)
-        return self.engine.spark.table(self.log.sql)
 
     def _changes(self, rows: DataFrame, since: int, until: int) -> DataFrame:
         """Return changes of the log as Spark reads them."""
@@ -253,10 +204,12 @@ class ChangeFeed(Feed):
         own, names = self.subscription, [quoted(name) for name in self.subscription.ids]
         with explained(f'cannot read the changes of table "{own.table}"', self.engine.log):
             wanted = wanted_ids(self.engine, own.ids, ids)
-            told = own.newest(with_ids(self._changes(self._all(), 0, offset.changeset), wanted, own.ids))
+            told = own.newest(
+                with_ids(self._changes(self._changes_of.rows(), 0, offset.changeset), wanted, own.ids)
+            )
             if self._has_others:
                 told = self._as_they_stand(told)
-            later = self._changes(self._all(), offset.changeset, self._reached)
+            later = self._changes(self._changes_of.rows(), offset.changeset, self._reached)
             later = with_ids(later, wanted, own.ids).select(*names)
             # What the log has forgotten, and has not changed since, stands in the table as it was.
             table = with_ids(pinned_rows(self.engine, load(self.engine, own.table)), wanted, own.ids)
@@ -294,32 +247,5 @@ class ChangeFeed(Feed):
         return True
 
     def _at(self, changeset: int) -> Offset:
-        snapshot = self._snapshot_of(changeset)
-        found = self._log.snapshot(snapshot) if snapshot is not None else None
-        return Offset(
-            table=self._table.uuid,
-            changeset=changeset,
-            run=self._run_of(changeset),
-            snapshot=found.id if found is not None else None,
-            sequence=found.sequence if found is not None else 0,
-        )
-
-    def _snapshot_of(self, changeset: int) -> SnapshotId | None:
-        """Return the snapshot of the log that ends with a changeset."""
-        if 0 < changeset == self._reached:
-            return self._log.current  # also where others put files together since
-        return self._log.last_snapshot_with("esker.changeset", str(changeset))
-
-    def _run_of(self, changeset: int) -> str | None:
-        """Return the run that published a changeset; None when the log does not tell."""
-        files = self._files(changeset - 1, changeset)
-        if not files:
-            return None
-        if self._log.is_reachable and can_read(self._log.files, self._log.schema, files):
-            rows = live_rows(self._log.files, self._log.schema, files, (CHANGESET, RUN))
-            runs = rows.filter(pc.equal(rows.column(CHANGESET), changeset)).column(RUN)
-            return runs[0].as_py() if len(runs) else None
-        with explained("cannot read the change log", self.engine.log):
-            rows_there = self._all().where(F.col(CHANGESET) == changeset)
-            first = rows_there.select(RUN).first()
-        return first[0] if first is not None else None
+        at = self._changes_of.position(changeset)
+        return Offset(at.table, changeset, at.run, at.snapshot, at.sequence)

@@ -9,6 +9,8 @@ from typing import NoReturn, Self
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from esker.changes.since import UNREADABLE
+from esker.changes.spark import SparkLog
 from esker.deliver.feed import Subscription
 from esker.engine.compat import snapshot_frame
 from esker.engine.iceberg.commit import Attempt
@@ -17,12 +19,10 @@ from esker.engine.iceberg.metadata import Snapshot, SnapshotId
 from esker.engine.iceberg.rows import pinned_rows
 from esker.engine.iceberg.table import Table, find_table, named_table
 from esker.engine.session import Engine
-from esker.errors import ChangesForgotten, DeliveryRefused, NoChangeLog, ReindexNeeded, UnknownPoint
-from esker.ledger.change_range import change_log_of, changes_frame
+from esker.errors import DeliveryRefused, ReindexNeeded
 from esker.ledger.consumer_tags import move_tag
 from esker.ledger.live_rows import live
 from esker.ledger.offsets import Offset
-from esker.ledger.owed import gaps_in
 from esker.project.consumers import Enrichment
 from esker.project.reserved import is_own
 from esker.project.types import quoted
@@ -152,16 +152,12 @@ class Enrichments:
             each.operation != "replace" and "esker.changeset" not in each.summary for each in since
         ):
             return None
-        attempt = Attempt(self.engine, table.id)
-        first = int(attempt.summary_at(then, "esker.changeset") or 0)
         try:
-            log, *_ = changes_frame(self.engine, table.id, first, None)
-            side = change_log_of(attempt, table.id)
-        except (ChangesForgotten, NoChangeLog, UnknownPoint):
+            log = SparkLog.open(self.engine, table.id)
+            first, last = log.between(int(log.table.summary_at(then, "esker.changeset") or 0), None)
+        except UNREADABLE:
             return None
-        if any(end > first for _, end in gaps_in(Attempt(self.engine, side.id).properties)):
-            return None
-        return log.select(*map(quoted, table.identifier)).distinct()
+        return log.changes(first, last).select(*map(quoted, table.identifier)).distinct()
 
     def added_to(self, rows: DataFrame) -> DataFrame:
         """Return rows with a column for each other table."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from esker.changes.since import NOT_CONTINUED
 from esker.engine.iceberg.table_id import TableId
-from esker.errors import DeliveryRefused
+from esker.errors import DeliveryRefused, ReindexNeeded
 from esker.ledger.change_columns import CHANGESET, OP, ROW
 from esker.ledger.offsets import Offset
 from esker.project.consumers import Consumer
@@ -61,6 +62,15 @@ class Subscription:
             if not any(fits(kind) for fits in _ID_TYPES):
                 why = f'id: column "{name}" is of type {kind}, whose texts differ from engine to engine.'
                 raise DeliveryRefused(self.name, why)
+
+    @contextmanager
+    def or_reindex(self) -> Iterator[None]:
+        """Ask for a reindex where the changes after an offset cannot be read."""
+        try:
+            yield
+        except NOT_CONTINUED as error:
+            why = f"{error.message[0].upper()}{error.message[1:]}. {error.reason}"
+            raise ReindexNeeded(self.name, why) from error
 
     def live(self, rows: DataFrame) -> DataFrame:
         """Return the rows of the table that are neither deleted nor of the past."""

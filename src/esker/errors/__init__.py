@@ -73,6 +73,7 @@ from esker.errors.engine import (
     StoreUnreachable,
 )
 from esker.errors.ledger import (
+    ChangesDiverged,
     LedgerError,
     LedgerForeign,
     LedgerMissing,
@@ -158,6 +159,7 @@ from esker.errors.root import (
     is_worth_a_retry,
 )
 from esker.errors.sources import (
+    ChangesNotFollowed,
     ColumnRefused,
     CursorUnsuitable,
     ExpressionFailed,
@@ -196,8 +198,10 @@ __all__ = [
     "CatalogUnreachable",
     "CatalogWithoutFence",
     "ChangeNotApplied",
+    "ChangesDiverged",
     "ChangesForgotten",
     "ChangesMissing",
+    "ChangesNotFollowed",
     "ClusterUnreachable",
     "ClusterWithoutRoom",
     "ColumnRefused",

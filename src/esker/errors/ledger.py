@@ -155,6 +155,21 @@ class LogAhead(LedgerError):
         )
 
 
+class ChangesDiverged(LedgerError):
+    """A table's changes do not continue those that were read: it, or its change log, was restored."""
+
+    code = "ESK-LEDGER-011"
+
+    def __init__(self, table: str, changeset: int | None, why: str) -> None:
+        self.table, self.changeset = table, changeset
+        read = f"changeset {changeset}, which was read" if changeset is not None else "those that were read"
+        super().__init__(
+            f'the changes of table "{table}" do not continue {read}',
+            reason=why,
+            remedy="Read the whole table once, and the changes after that.",
+        )
+
+
 class SideTableForeign(LedgerError):
     """A change log or quarantine is not the one that the table knows: dropped, made anew or rolled back."""
 

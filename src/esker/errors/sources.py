@@ -221,6 +221,16 @@ class SourceRefused(SourceError):
         super().__init__(f'"{url}" refuses what it is asked for', reason=why, remedy=remedy)
 
 
+class ChangesNotFollowed(SourceError):
+    """A source with `read: changes` cannot go on, or its copy could not have the table's rows."""
+
+    code = "ESK-SOURCE-032"
+    exit_status = 1
+
+    def __init__(self, table: str, why: str, remedy: str) -> None:
+        super().__init__(f'the changes of table "{table}" cannot be followed', reason=why, remedy=remedy)
+
+
 class PagesAstray(SourceError):
     """Pages of an API lead back to one that was read, to another server, or end too early. Nothing of what
     was read counts."""

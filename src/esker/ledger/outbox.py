@@ -78,8 +78,9 @@ def drain(
             known = _drain_into(engine, table, side, own, ready or {}, before)
             went_on(side, known)
         if head is not None and known > head.changeset:
-            # Perhaps others went on meanwhile, and the properties are of the past.
+            # Perhaps others went on meanwhile, and the properties are of the past; or both were restored.
             head = read_head(Attempt(engine, table).properties)
+            known = look_at(side, Attempt(engine, side.id))
         if head is not None and known > head.changeset:
             # The table went back to an older copy: its new numbers would be taken for logged ones.
             raise LogAhead(str(side.id), known, str(table), head.changeset)

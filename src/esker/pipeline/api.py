@@ -17,8 +17,8 @@ from esker.engine.iceberg.table import TableId, find_table, named_table
 from esker.engine.session import Engine
 from esker.errors import BackfillUnsuitable, EskerError, Held, NotWithoutSpark, ReaderNotInstalled
 from esker.events import Listener, silent
-from esker.ledger.change_range import Point
 from esker.ledger.holds import Hold
+from esker.ledger.point import Point
 from esker.pipeline.adoption import Adoption, apply_adoption, plan_adoption
 from esker.pipeline.approval import approve, reject
 from esker.pipeline.backfill import backfill
@@ -70,7 +70,7 @@ from esker.sources import Span
 from esker.sources.handed_over import HandedOver
 
 if TYPE_CHECKING:
-    from esker.reading.changes import ChangeRange
+    from esker.changes.ranges import ChangeRange
     from esker.reading.scan import TableScan
     from esker.reading.tasks import ReindexTask
 

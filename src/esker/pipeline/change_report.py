@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from esker.reading.changes import ChangeRange
+    from esker.changes.ranges import ChangeRange
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from esker.changes.spark import SparkLog
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.ledger.change_log import CHANGESET, ROW
-from esker.ledger.change_range import Point, changes_frame
+from esker.ledger.point import Point
 from esker.pipeline.change_report import Changes
 from esker.pipeline.show import as_mapping
 
@@ -16,9 +17,11 @@ def read_changes(
 ) -> Changes:
     """Return the changes after one point, up to and including another.
 
-    Raises TableNotFound, NoChangeLog, UnknownPoint or ChangesForgotten.
+    Raises TableNotFound, NoChangeLog, UnknownPoint, ChangesForgotten or ChangesMissing.
     """
-    frame, first, last = changes_frame(engine, table, since, until)
+    log = SparkLog.open(engine, table)
+    first, last = log.between(since, until)
+    frame = log.changes(first, last)
     with explained(f'cannot read the changes of table "{table}"', engine.log):
         count = frame.count()
         rows = [as_mapping(row) for row in frame.orderBy(CHANGESET, ROW).limit(limit).collect()]

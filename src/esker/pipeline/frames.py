@@ -8,16 +8,16 @@ from pyiceberg.table.snapshots import Snapshot
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.changes.ranges import AppendedRows, ChangeRange, LoggedChanges
+from esker.changes.spark import SparkLog
 from esker.engine.compat import snapshot_frame
 from esker.engine.iceberg.rows import pinned_rows
 from esker.engine.iceberg.table import TableId, load
 from esker.engine.session import Engine
 from esker.ledger.change_columns import CHANGESET, COMMITTED_AT, OP, PIPELINE, RUN
-from esker.ledger.change_range import changes_frame
 from esker.pipeline.conditions import as_condition
 from esker.project.types import quoted
 from esker.reading.appended import facts_of
-from esker.reading.changes import AppendedRows, ChangeRange
 from esker.reading.scan import TableScan
 from esker.reading.tasks import ReindexTask
 
@@ -28,10 +28,16 @@ _FACTS = (
 
 
 def frame_of_changes(engine: Engine, table: TableId, changes: ChangeRange) -> DataFrame:
-    """Return a range of changes as a frame. What is owed to the change log is appended to it first."""
+    """Return a range of changes as a frame. What is owed to the change log is appended to it first.
+
+    Raises ChangesDiverged when other changes have these numbers by now.
+    """
     if not isinstance(changes, AppendedRows):
-        frame, _, _ = changes_frame(engine, table, changes.since, changes.until)
-        return frame
+        assert isinstance(changes, LoggedChanges)
+        log = SparkLog.open(engine, table)
+        log.check_same(changes.end)
+        log.check_range(changes.since, changes.until)
+        return log.changes(changes.since, changes.until)
     engine.open_catalog(table.catalog)
     facts = [
         (part.path, *facts_of(each)) for each in changes.snapshots for part in changes.reader.files(each)

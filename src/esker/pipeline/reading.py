@@ -22,9 +22,9 @@ from esker.project import Project, load_project
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from esker.changes.ranges import ChangeRange
     from esker.engine.session import Engine
     from esker.pipeline.deliver import DeliveryReport, DeliveryResult
-    from esker.reading.changes import ChangeRange
     from esker.reading.lake import Lake
     from esker.reading.scan import TableScan
     from esker.reading.tasks import Access, ReindexTask
@@ -49,17 +49,21 @@ class ReadingProject:
         """The state database."""
         return State.open(self.project)
 
-    def changes(self, table: str, since: Point | None = None, until: Point | None = None) -> ChangeRange:
+    def changes(
+        self, table: str, since: Point | Mapping[str, Any] | None = None, until: Point | None = None
+    ) -> ChangeRange:
         """Return what changed in a table after one point, up to and including another.
 
-        A point is a changeset, a snapshot id or a time; without them it is all that is still there. Only
+        A point is a changeset, a snapshot id or a time; without them it is all that is still there. Programs
+        that follow a table keep the `position` of each range and give it as `since` of the next: then changes
+        that do not continue what was read, after a restore, raise ChangesDiverged. Only
         files that the range wrote are opened, when rows are asked for: `to_arrow()`, `to_batches()`,
         `to_polars()`, `to_spark()`. What a killed run has not written to the change log yet is there, too.
         Needs neither Spark nor Java, except for `to_spark()`. Raises NoChangeLog, UnknownPoint,
-        ChangesForgotten, ChangesMissing and NotWithoutSpark.
+        ChangesForgotten, ChangesMissing, ChangesDiverged and NotWithoutSpark.
         """
         lake = self._lake
-        from esker.reading.changes import changes_of  # noqa: PLC0415
+        from esker.changes.ranges import changes_of  # noqa: PLC0415
 
         catalog, name = self._named(table)
         return changes_of(lake, catalog, name, since, until, self._frame_of_changes)

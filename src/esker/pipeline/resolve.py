@@ -24,6 +24,8 @@ def resolve(engine: Engine, name: str, table: TableId, resolved: DataFrame, run:
     publisher = Publisher(engine, table, name, source, run, sides={Quarantine.property: quarantine.side})
     change = Resolve((attempt.uuid, attempt.schema_id), quarantine, resolved, name, run)
     position = entry.position if entry is not None else None
+    # After a repair or an adoption the outbox does not tell where the log ends: only the log itself does.
+    publisher.logged |= drain(engine, table, attempt.properties)
     made = publisher.publish(change, entry, position, before_swap=lambda: None)
     assert isinstance(made, Published)
     drain(engine, table, made.properties)

@@ -121,6 +121,8 @@ class Sent:
     """Columns of which nothing tells the types, where others have some."""
     is_loose: bool = False
     """One value may stand for a list of one, and a text for an element with attributes, as in XML."""
+    mark: str | None = None
+    """The column that is true for rows that are gone, of a source whose rows cannot be read without it."""
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,27 @@ the newest one, there is nothing to do.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 
+from esker.changes.since import NOT_CONTINUED, LogPosition
 from esker.engine.failures import explained
 from esker.engine.iceberg.lineage import snapshots_since
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.rows import pinned_rows
 from esker.engine.iceberg.table import Table, find_table, list_tables, named_table
-from esker.errors import ChangesForgotten, SourceRefused, TableNotFound
+from esker.errors import ChangesNotFollowed, SourceRefused, TableNotFound
 from esker.ledger.entry import Position
 from esker.project.reserved import is_own
 from esker.project.sources import TableSource
-from esker.project.types import quoted
-from esker.sources.changed_rows import ChangedRows
+from esker.project.types import Column, quoted
+from esker.sources.changed_rows import ChangedRows, Copied
 from esker.sources.frames import FrameReader, Rows
-from esker.sources.source import Opening, Slice
+from esker.sources.source import Opening, Sent, Slice
 from esker.sources.span import Span
 
 _ADDING = ("append", "replace")
@@ -35,6 +39,8 @@ class TableReader(FrameReader):
     def __init__(self, opening: Opening, source: TableSource, span: Span | None = None) -> None:
         super().__init__(opening, span)
         self._source = source
+        self._unsure: dict[str, tuple[ChangedRows, Copied]] = {}
+        """What was planned of tables in which several rows may have one key of the copy, by slice."""
         self._id = named_table(opening.engine.project, source.table, opening.pipeline.catalog)
 
     @classmethod
@@ -60,7 +66,7 @@ class TableReader(FrameReader):
         rows: Rows | None
         match self._source.read:
             case "changes":
-                end, rows, told = self._changes(present, None if is_first else position)
+                return self._changes(present, None if is_first else position)
             case "appended" if not is_first and position is not None:
                 end, rows, told = self._newest(present), self._appended(present, position), "rows appended to"
             case _:
@@ -99,20 +105,90 @@ class TableReader(FrameReader):
             return None
         return Rows(self._frame(present, position["snapshot"]))
 
-    def _changes(self, present: Table, position: Position | None) -> tuple[Position, Rows, str]:
-        """Return the rows that changed since a position, or all that are there, and where that ends."""
-        engine, pipeline = self._opening.engine, self._opening.pipeline
-        changed = ChangedRows(engine, present, pipeline.deleted_column, self._source.where)
+    def _changes(self, present: Table, position: Position | None) -> list[Slice]:
+        """Return a slice of the rows that changed since a position, or of all that are there."""
+        assert present.snapshot is not None
+        changed = ChangedRows(self._opening.engine, present, self._opening.pipeline, self._source.where)
+        self._check_copy(changed)
         if position is None:
-            reached, frame, told = changed.reached(), changed.all(), "all of"
+            copied, told = changed.all(), "all of"
         else:
-            self._check_same(present, position)
+            known = LogPosition.from_json(position)
+            self._check_where(position)
             try:
-                frame, reached = changed.since(position["changeset"])
-            except ChangesForgotten as error:
-                raise self._refused(f"Changes that were not read yet are gone. {error.reason}") from error
-            told = f"what changed since changeset {position['changeset']} in"
-        return {"table": present.uuid, "changeset": reached}, Rows(frame), told
+                changed.log.check(known)
+            except NOT_CONTINUED as error:
+                raise self._not_followed(
+                    f"{error.message[0].upper()}{error.message[1:]}. {error.reason}"
+                ) from error
+            if known.changeset == changed.reached:
+                return []
+            copied, told = changed.since(known), f"what changed since changeset {known.changeset} in"
+        end = {**changed.position().as_json(), "where": self._source.where}
+        piece = self._piece(
+            position, end, f"{told} table {self._id}", Rows(copied.rows), until=present.snapshot.committed_at
+        )
+        if changed.key.may_repeat:
+            self._unsure[piece.id] = changed, copied
+        return [piece]
+
+    def check(self, slices: Sequence[Slice]) -> None:
+        for changed, copied in [self._unsure.pop(piece.id) for piece in slices if piece.id in self._unsure]:
+            with explained(f'cannot read table "{self._id}"', self._opening.engine.log, reads_source=True):
+                several = changed.several(copied.here)
+            if several is not None:
+                key = ", ".join(self._opening.pipeline.key)
+                raise ChangesNotFollowed(
+                    str(self._id),
+                    f"Several of its rows have {several}, and the copy keeps one row of each key [{key}].",
+                    "Write mode: delete_insert, or add the columns to key: that tell these rows apart.",
+                )
+
+    def sent(self, slices: Sequence[Slice]) -> Sent:
+        found = super().sent(slices)
+        return replace(found, mark=self._mark) if self._source.read == "changes" else found
+
+    def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
+        known = {column.name.lower() for column in columns}
+        if self._source.read == "changes" and known and self._mark.lower() not in known:
+            raise ChangesNotFollowed(
+                str(self._id),
+                f'The copy has no column "{self._mark}", by which the source says that a row is gone.',
+                f"Declare the column {self._mark} (boolean), or another one with deleted_column:.",
+            )
+        return super().read(piece, columns)
+
+    @property
+    def _mark(self) -> str:
+        return self._opening.pipeline.deleted_column
+
+    def _check_copy(self, changed: ChangedRows) -> None:
+        """Raise ChangesNotFollowed where the copy could not have the table's rows, or NoChangeLog."""
+        changed.log, changed.key  # noqa: B018
+        when, mark = self._opening.pipeline.delete_when, self._mark
+        if when is not None and re.search(rf"\b{re.escape(mark)}\b", when, re.IGNORECASE) is None:
+            raise ChangesNotFollowed(
+                str(self._id),
+                "delete_when: decides alone which rows are deleted, and does not ask column "
+                f'"{mark}", by which the source says that a row is gone.',
+                f"Write delete_when: {mark} OR ({when})",
+            )
+
+    def _check_where(self, position: Position) -> None:
+        """Raise ChangesNotFollowed when rows were read by another condition. Old positions do not tell it."""
+        was, now = position.get("where", self._source.where), self._source.where
+        if (was or "").strip() == (now or "").strip():
+            return
+        before, after = (f"`{text.strip()}`" if text else "absent" for text in (was, now))
+        raise self._not_followed(
+            f"where: was {before} when the table was read last, and is {after}. Rows that have not changed "
+            "since would stay in the copy, or be missing there.",
+            "Or write where: as it was.",
+        )
+
+    def _not_followed(self, why: str, instead: str = "") -> ChangesNotFollowed:
+        remedy = f"Read the table whole, once: esker backfill {self._opening.name} --full"
+        return ChangesNotFollowed(str(self._id), why, f"{remedy}\n{instead}" if instead else remedy)
 
     def _check_same(self, present: Table, position: Position) -> None:
         if position["table"] != present.uuid:

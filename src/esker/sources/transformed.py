@@ -62,6 +62,9 @@ class TransformedReader(Reader):
         for piece in slices:
             made = columns_from_json(self._made(piece).schema.jsonValue())
             found |= {column.name: column for column in made if column.name not in _BESIDE}
+        if given.mark is not None and given.mark.lower() not in (name.lower() for name in found):
+            why = f'It leaves out column "{given.mark}", by which the source says that a row is gone.'
+            raise TransformRefused(self._name, why)
         columns = tuple(Column(column.name, column.type) for column in found.values())
         return Sent(columns, is_text=given.is_text)
 

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from esker.changes.arrow import LogReader
+from esker.changes.since import LogPosition
 from esker.deliver.in_process.needs_spark import NeedsSpark
 from esker.deliver.in_process.tags import move_tag
 from esker.deliver.in_process.view import View
 from esker.deliver.subscription import CHANGE, Step, Subscription
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.table_id import TableId
-from esker.errors import NoChangeLog, ReindexNeeded
-from esker.ledger.change_columns import CHANGESET, OP, RUN
+from esker.errors import NoChangeLog
+from esker.ledger.change_columns import CHANGESET, OP
 from esker.ledger.offsets import Offset
-from esker.ledger.owed import first_kept, gaps_in, logged_in
+from esker.ledger.owed import logged_in
 from esker.reading.lake import Lake, changeset_of
-from esker.reading.log import LogReader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,8 +50,8 @@ class LogSteps:
             raise NeedsSpark("a run has left changes that are not in the change log yet")
         self.log = TableId(catalog, found.log.name)
         lake.writable(catalog, found.log.name)  # before the first message: tags are set there
-        self._table, self._log = View(found.table), View(found.log)
-        subscription.check_ids(self._table.schema.arrow)
+        self._changes, self._log = found, View(found.log)
+        subscription.check_ids(View(found.table).schema.arrow)
         self._reached = logged_in(found.log.properties)
 
     @property
@@ -73,9 +74,9 @@ class LogSteps:
         return self._at(self._reached)
 
     def beginning(self) -> Offset:
-        offset = Offset(self._table.uuid, 0, None, None, 0)
-        self._check_kept(offset)
-        return offset
+        with self._own.or_reindex():
+            self._changes.check_range(0, self._reached)
+        return Offset(self._changes.uuid, 0, None, None, 0)
 
     def tagged(self, snapshot: int) -> Offset | None:
         current = self._log.table.snapshot(snapshot)
@@ -88,48 +89,14 @@ class LogSteps:
         raise NeedsSpark("the state database knows no offset, and the tag's snapshot does not tell it")
 
     def check(self, offset: Offset) -> None:
-        name = self._own.name
-        if offset.table != self._table.uuid:
-            raise ReindexNeeded(name, "The table was made anew since.")
-        if offset.changeset > self._reached:
-            raise ReindexNeeded(
-                name, f"It has been told changeset {offset.changeset}, and the log ends with {self._reached}."
-            )
-        self._check_line(offset)
-        self._check_kept(offset)
-        run = self._run_of(offset.changeset)
-        if None not in (run, offset.run) and run != offset.run:
-            raise ReindexNeeded(
-                name,
-                f"Changeset {offset.changeset} is of run {run}; it has been told one of run {offset.run}.",
-            )
-
-    def _check_line(self, offset: Offset) -> None:
-        """Raise ReindexNeeded if the log does not descend from the offset's snapshot."""
-        line = self._log.table.lineage()
-        if offset.snapshot is None or any(each.snapshot_id == offset.snapshot for each in line):
-            return
-        is_cut = bool(line) and line[0].parent_snapshot_id is not None
-        if not is_cut or offset.sequence >= (line[0].sequence_number or 0):
-            raise ReindexNeeded(self._own.name, "The change log was rolled back since.")
-        if not self._alone:
+        read = LogPosition(offset.table, offset.changeset, offset.run, offset.snapshot, offset.sequence)
+        with self._own.or_reindex():
+            self._changes.check(read)
+        is_known = read.snapshot is None or self._changes.descends(read.snapshot, read.sequence) is not None
+        if not is_known and not self._alone:
             raise NeedsSpark(
                 "snapshots of the change log are expired that would tell whether it was rolled back"
             )
-
-    def _check_kept(self, offset: Offset) -> None:
-        """Raise ReindexNeeded if changes behind an offset are missing."""
-        first = first_kept(self._log.table.properties)
-        if offset.changeset < first - 1:
-            raise ReindexNeeded(
-                self._own.name,
-                f"The log begins with changeset {first}, and {offset.changeset + 1} is the next one.",
-            )
-        for begin, end in gaps_in(self._log.table.properties):
-            if end > offset.changeset:
-                raise ReindexNeeded(
-                    self._own.name, f"The log has a gap: changesets {begin} to {end} are not in it."
-                )
 
     def steps(self, offset: Offset, rows: int) -> Iterator[Step]:
         since = offset.changeset
@@ -192,32 +159,8 @@ class LogSteps:
         return rows.select([*CHANGE, *(name for name in rows.column_names if own.is_shown(name))])
 
     def _at(self, changeset: int) -> Offset:
-        snapshot = self._snapshot_of(changeset)
-        found = self._log.table.snapshot(snapshot) if snapshot is not None else None
-        return Offset(
-            table=self._table.uuid,
-            changeset=changeset,
-            run=self._run_of(changeset),
-            snapshot=found.snapshot_id if found is not None else None,
-            sequence=found.sequence_number or 0 if found is not None else 0,
-        )
-
-    def _snapshot_of(self, changeset: int) -> int | None:
-        """Return the snapshot of the log that ends with a changeset."""
-        log = self._log.table
-        if 0 < changeset == self._reached:
-            return log.current.snapshot_id if log.current is not None else None
-        ends = (each.snapshot_id for each in reversed(log.lineage()) if changeset_of(each) == changeset)
-        return next(ends, None)
-
-    def _run_of(self, changeset: int) -> str | None:
-        """Return the run that published a changeset; None when the log does not tell."""
-        files = self._files(changeset - 1, changeset)
-        if not files:
-            return None
-        rows = self._log.rows(self._log.files, files, (CHANGESET, RUN))
-        runs = rows.filter(pc.equal(rows.column(CHANGESET), changeset)).column(RUN)
-        return runs[0].as_py() if len(runs) else None
+        at = self._changes.position(changeset)
+        return Offset(at.table, changeset, at.run, at.snapshot, at.sequence)
 
 
 def not_a_frame(stack: ExitStack) -> DataFrame:

@@ -19,6 +19,8 @@ _LISTS = re.compile(
 )
 """What stands behind FROM or JOIN: tables, with commas between them."""
 _TABLE = re.compile(r"\w+(?:\.\w+)+")
+_COPYING = ("upsert", "delete_insert")
+"""Modes that can follow a table by its changes."""
 
 
 class TableSource(SourceDeclaration):
@@ -33,12 +35,13 @@ class TableSource(SourceDeclaration):
         "whole",
         description="`whole` reads all rows of the newest snapshot, `appended` those that came since "
         "the last run; a table whose rows change cannot be read that way. `changes` reads the change log: "
-        "rows that were inserted, updated or deleted since the last run (mode `upsert`).",
+        "rows that were inserted, updated or deleted since the last run (mode `upsert` or `delete_insert`).",
     )
     where: str | None = Field(
         None,
         min_length=1,
-        description="SQL: only rows for which this is true. With `changes`, others count as deleted.",
+        description="SQL: only rows for which this is true. With `changes`, others count as deleted; when "
+        "the condition changes, the table has to be read whole once.",
     )
 
     @property
@@ -67,9 +70,10 @@ class TableSource(SourceDeclaration):
                 ("mode",),
                 f"mode {mode} takes a batch for all there is; with read: appended, it is what is new",
             )
-        if self.read == "changes" and mode != "upsert":
+        if self.read == "changes" and mode not in _COPYING:
             raise MistakeAt(
-                ("mode",), f"read: changes updates and deletes rows; write mode: upsert, not {mode}"
+                ("mode",),
+                f"read: changes updates and deletes rows; write mode: {' or '.join(_COPYING)}, not {mode}",
             )
 
 

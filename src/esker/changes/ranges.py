@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table.snapshots import Snapshot
 
-from esker.errors import NoChangeLog, TableNotFound
+from esker.changes.arrow import LogReader, Piece, read_piece
+from esker.changes.since import RECREATED, LogPosition
+from esker.errors import ChangesDiverged, NoChangeLog, TableNotFound
 from esker.ledger.change_columns import CHANGESET, ROW
 from esker.ledger.point import Point
 from esker.reading.appended import AppendReader
 from esker.reading.lake import Lake, OpenTable
-from esker.reading.log import LogReader, Piece, read_piece
 from esker.reading.readable import Readable
 
 if TYPE_CHECKING:
@@ -40,6 +41,15 @@ class ChangeRange(Readable):
     """Of a table without a change log: the snapshot up to which it was read, for `since` of the next range.
     Rows that other engines added have no changeset."""
     _as_frame: Callable[[ChangeRange], DataFrame] = field(repr=False, compare=False)
+
+    @property
+    @abstractmethod
+    def position(self) -> Mapping[str, Any]:
+        """Where a reader is that has read them, as plain JSON: `since` of the next range.
+
+        Unlike a number, it tells whether the changes that follow belong to the same history: after a restore,
+        numbers are given to other changes.
+        """
 
     @property
     @abstractmethod
@@ -72,6 +82,15 @@ class LoggedChanges(ChangeRange):
     def pieces(self) -> tuple[Piece, ...]:
         """The files that hold them."""
         return tuple(self.log.pieces(self.since, self.until))
+
+    @cached_property
+    def end(self) -> LogPosition:
+        """The position of a reader that has read them."""
+        return self.log.position(self.until)
+
+    @property
+    def position(self) -> Mapping[str, Any]:
+        return self.end.as_json()
 
     @property
     def files(self) -> list[str]:
@@ -121,6 +140,10 @@ class AppendedRows(ChangeRange):
         return self.reader.schema
 
     @property
+    def position(self) -> Mapping[str, Any]:
+        return {"table": str(self.reader.table.metadata.table_uuid), "snapshot": self.snapshot_id}
+
+    @property
     def files(self) -> list[str]:
         return [part.path for snapshot in self.snapshots for part in self.reader.files(snapshot)]
 
@@ -140,18 +163,22 @@ class AppendedRows(ChangeRange):
             yield from self.reader.read(snapshot)
 
 
+Since = Point | Mapping[str, Any]
+"""A point in a table's history, or the position of an earlier range of its changes."""
+
+
 def changes_of(
     lake: Lake,
     catalog: str,
     name: str,
-    since: Point | None,
+    since: Since | None,
     until: Point | None,
     as_frame: Callable[[ChangeRange], DataFrame],
 ) -> ChangeRange:
     """Return what changed in a table after one point, up to and including another.
 
-    Raises NoChangeLog, UnknownPoint, ChangesForgotten, ChangesMissing, NotWithoutSpark, and the errors of a
-    change log that is not as it was left.
+    Raises NoChangeLog, UnknownPoint, ChangesForgotten, ChangesMissing, ChangesDiverged after a position that
+    is of another history, NotWithoutSpark, and the errors of a change log that is not as it was left.
     """
     try:
         table = lake.table(catalog, name)
@@ -159,7 +186,8 @@ def changes_of(
         raise NoChangeLog(name, "there is no such table") from None
     log = LogReader.of(lambda each: lake.table(catalog, each), table)
     if log is not None:
-        first, last = log.between(since, until)
+        begin = LogPosition.from_json(since) if isinstance(since, Mapping) else since
+        first, last = log.between(begin, until)
         return LoggedChanges(name, first, last, None, as_frame, log)
     return _appended(lake, table, since, until, as_frame)
 
@@ -167,13 +195,17 @@ def changes_of(
 def _appended(
     lake: Lake,
     table: OpenTable,
-    since: Point | None,
+    since: Since | None,
     until: Point | None,
     as_frame: Callable[[ChangeRange], DataFrame],
 ) -> AppendedRows:
     pipeline = lake.project.pipeline_into(table.catalog, table.name)
     if pipeline is not None and pipeline.mode != "append":
         raise NoChangeLog(table.name, "no keyed pipeline with `changes: on` has published into it")
+    if isinstance(since, Mapping):
+        if since["table"] != str(table.metadata.table_uuid):
+            raise ChangesDiverged(table.name, None, RECREATED)
+        since = since["snapshot"] if since["snapshot"] is not None else 0
     reader = AppendReader(table)
     span = reader.between(since, until)
     return AppendedRows(table.name, span.since, span.until, span.end, as_frame, reader, span.snapshots)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -19,17 +20,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 
+from esker.changes.since import ReadableLog
 from esker.engine.iceberg.manifests import FileEntry
 from esker.errors import (
-    ChangesForgotten,
     ChangesMissing,
     LogAhead,
     LogGap,
     SideTableForeign,
+    StoreUnreachable,
     TableNotFound,
     UnknownPoint,
 )
-from esker.ledger.change_columns import CHANGESET, COMMITTED_AT, ROW
+from esker.ledger.change_columns import CHANGESET, COMMITTED_AT, ROW, RUN
 from esker.ledger.entry import read_head
 from esker.ledger.owed import (
     LOG,
@@ -50,7 +52,6 @@ from esker.reading.rows import Part, RowReader, Within
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOST = "Its files were removed before they got into the change log. The next run makes them anew."
-_GAP = "It was published while the change log was switched off, or lost; the log says so itself."
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class LogReader:
+class LogReader(ReadableLog):
     """A table with its change log, both as they were when they were opened."""
 
     table: OpenTable
@@ -100,37 +101,58 @@ class LogReader:
                 raise LogGap(named.table, before, entry.changeset)
         return cls(table, log, owed)
 
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def uuid(self) -> str:
+        return str(self.table.metadata.table_uuid)
+
     @cached_property
     def reached(self) -> int:
-        """The last changeset that can be read."""
         return self.owed[-1].changeset if self.owed else logged_in(self.log.properties)
 
     @cached_property
     def first(self) -> int:
-        """The oldest changeset that can be read."""
         return first_kept(self.log.properties)
 
-    def between(self, since: Point | None, until: Point | None) -> tuple[int, int]:
-        """Return the changesets between which a range lies.
+    @property
+    def published(self) -> int:
+        head = read_head(self.table.properties)
+        return head.changeset if head is not None else 0
 
-        Raises UnknownPoint, ChangesForgotten for what is no longer there, and ChangesMissing for what never
-        got into the log.
-        """
-        first = self.changeset_at(since) if since is not None else self.first - 1
-        if first > self.reached:
-            # An empty range would lead whoever follows to changes that are others than those it has read.
-            raise UnknownPoint.ahead(str(since), self.table.name, self.reached)
-        last = min(self.changeset_at(until), self.reached) if until is not None else self.reached
-        if first < self.first - 1 or last < self.first - 1:
-            raise ChangesForgotten(self.table.name, min(first + 1, last), self.first)
+    @property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
         skipped = ((entry.after + 1, entry.changeset - 1) for entry in self.owed)
-        for begin, end in (*gaps_in(self.log.properties), *skipped):
-            if begin <= end and first < end and begin <= last:
-                raise ChangesMissing(self.table.name, begin, end, _GAP)
-        return first, last
+        return (*gaps_in(self.log.properties), *skipped)
+
+    def run_of(self, changeset: int) -> str | None:
+        narrow = self.reader([CHANGESET, ROW, RUN])
+        with suppress(ChangesMissing, StoreUnreachable):  # the files were removed since the log was opened
+            for piece in self.pieces(changeset - 1, changeset):
+                for batch in read_piece(narrow, piece, changeset - 1, changeset):
+                    runs = batch.filter(pc.equal(batch.column(CHANGESET), changeset)).column(RUN)
+                    if len(runs):
+                        return str(runs[0].as_py())
+        return None
+
+    def snapshot_of(self, changeset: int) -> tuple[int, int] | None:
+        line = self.log.lineage()
+        if 0 < changeset == logged_in(self.log.properties):
+            found = self.log.current  # also where others put files together since
+        else:
+            found = next((each for each in reversed(line) if changeset_of(each) == changeset), None)
+        return (found.snapshot_id, found.sequence_number or 0) if found is not None else None
+
+    def descends(self, snapshot: int, sequence: int) -> bool | None:
+        line = self.log.lineage()
+        if any(each.snapshot_id == snapshot for each in line):
+            return True
+        is_cut = bool(line) and line[0].parent_snapshot_id is not None
+        return None if is_cut and sequence < (line[0].sequence_number or 0) else False
 
     def changeset_at(self, point: Point) -> int:
-        """Return the last changeset at a point, or raise UnknownPoint."""
         there = read_point(point)
         if isinstance(there, datetime):
             return self._at(there)
