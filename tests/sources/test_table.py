@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from esker.engine.iceberg.table import TableId
-from esker.errors import InvalidProject, NoChangeLog, QueryRefused, SourceRefused, TableNotFound
+from esker.errors import (
+    ChangesNotFollowed,
+    InvalidProject,
+    NoChangeLog,
+    QueryRefused,
+    SourceRefused,
+    TableNotFound,
+)
 from esker.ledger.retention import trim
 from esker.pipeline.order import in_order
 from tests.contracts.folder import contract
@@ -167,7 +174,7 @@ def test_changes_that_were_forgotten(make_folder: MakeFolder) -> None:
         folder.write_jsonl(f"landing/{number}.jsonl", [{"id": 1, "state": str(number), "gone": number == 3}])
         opened.run("orders")
     trim(opened.engine, TableId("lake", "shop.orders__changes"), timedelta(), datetime.now(UTC))
-    with pytest.raises(SourceRefused) as raised:
+    with pytest.raises(ChangesNotFollowed) as raised:
         opened.run("copy")
     assert "Changes that were not read yet are gone" in raised.value.reason
     assert opened.backfill("copy", full=True).status == "succeeded"
