@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Decimal, localcontext
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(.*)")
 _DAY = timedelta(days=1)
 _WHOLE = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 _DIGITS = 400
 """Enough for the longest number that a double can be, with its fraction."""
 
@@ -31,14 +32,10 @@ def earlier(value: str, lag: timedelta | int) -> str:
 
 
 def _less(value: str, lag: int) -> str:
-    try:
-        number = Decimal(value)
-    except InvalidOperation:
-        raise ValueError(value) from None
-    if not number.is_finite():
+    if _NUMBER.fullmatch(value) is None:
         raise ValueError(value)
     with localcontext(prec=_DIGITS):
-        return f"{number - lag:f}"
+        return f"{Decimal(value) - lag:f}"
 
 
 def moment_of(value: str) -> datetime | None:
