@@ -88,6 +88,7 @@ told = {
     "statuses": [command(line)[0] for line in ("--help", "check", "status", "deliver", "schema")],
     "run": command("run", "--json")[1]["error"],
     "changes": raised(lambda: project.changes("shop.orders")),
+    "scan": raised(lambda: project.scan("shop.orders")),
     "raised": [
         raised(lambda: project.run("orders")),
         raised(lambda: project.engine),
@@ -118,5 +119,6 @@ def test_without_pyspark(shop: Path) -> None:
     assert told["statuses"] == [0, 0, 0, 0, 0]
     assert (told["run"]["code"], told["run"]["remedy"]) == ("ESK-ENGINE-002", "pip install 'esker[spark]'")
     assert told["changes"][0] == "ESK-PROJECT-009", "nothing was loaded yet"
+    assert told["scan"][0] == "ESK-PROJECT-007"
     assert told["raised"] == [["ESK-ENGINE-022", "pip install 'esker[spark]'"]] * 3
     assert (told["deliveries"], told["heavy"]) == ("skipped", [])
