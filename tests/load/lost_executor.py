@@ -1,4 +1,4 @@
-"""A large batch whose executor dies between two jobs: started by a test.
+"""Batches whose executors die between two jobs, or within one: started by a test.
 
 python -m tests.load.lost_executor FOLDER
 
@@ -7,11 +7,14 @@ The rows come from a source without a fixed order: computed a second time, each 
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +25,10 @@ from pyspark.sql import SparkSession
 from esker.engine.jars import provide_jars
 from esker.engine.java import find_java
 from esker.errors import RowsLost
-from esker.events import Event, Listener, Reached, Step
-from tests.folder import SPARK
-from tests.load.works import Works
+from esker.events import Listener, Step
+from esker.load.lanes import large
+from tests.folder import SPARK, Folder
+from tests.load.works import Works, at
 from tests.servers.waiting import wait_until
 
 _ROWS = 2_000
@@ -48,34 +52,65 @@ def rows(spark: SparkSession, version: int) -> Any:
     return found.unionByName(found.where("id < 0")).mapInPandas(shuffled, found.schema)
 
 
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def kill_the_other(executor: int) -> None:
+    """Kill the executor that is not this one."""
+    driver = parent(executor)
+    for each in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):  # no process, or one that has ended
+            is_executor = b"ExecutorBackend" in (each / "cmdline").read_bytes()
+            if is_executor and int(each.name) != executor and parent(int(each.name)) == driver:
+                os.kill(int(each.name), signal.SIGKILL)
+
+
+def deadly(done: Path) -> Callable[[Iterable[pd.DataFrame]], Iterator[pd.DataFrame]]:
+    """Return a source whose last part kills the other executor once, when the first parts are done there."""
+
+    def give(parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for rows in shuffled(parts):
+            first = int(rows["number"].min())
+            if first >= _ROWS * 3 // 4 and not (done / "killed").exists():
+                while len(list(done.iterdir())) < 2:
+                    time.sleep(0.1)
+                time.sleep(3)  # until Spark knows it, too
+                (done / "killed").touch()
+                # A daemon starts the processes of Python, and the executor started that.
+                kill_the_other(parent(os.getppid()))
+            yield rows
+            if first < _ROWS // 2:
+                (done / str(first)).touch()
+
+    return give
+
+
+def addresses(context: Any) -> set[str]:
+    """Return where Spark has its driver and its executors."""
+    return set(context._jsc.sc().getExecutorMemoryStatus().keys().mkString(" ").split())
+
+
 def kill_executors(context: Any) -> None:
     """Kill all executors, and wait until Spark has noticed; it starts others."""
-
-    def known() -> set[str]:
-        return set(context._jsc.sc().getExecutorMemoryStatus().keys().mkString(" ").split())
-
-    before = known()
+    wait_until(lambda: len(addresses(context)) == 3, "both executors")
+    before = addresses(context)
     children = context._jvm.java.lang.ProcessHandle.current().children().toList()
     executors = [each for each in children if "ExecutorBackend" in each.info().commandLine().orElse("")]
     assert executors
     for each in executors:
         os.kill(each.pid(), signal.SIGKILL)
-    wait_until(lambda: len(before & known()) == 1, "the driver is left alone")
+    wait_until(lambda: len(before & addresses(context)) == 1, "the driver is left alone")
 
 
-def at_located(context: SparkContext, times: int) -> Listener:
-    """Kill the executors when stored versions have been found, so many times."""
-    killed: list[Event] = []
-
-    def listen(event: Event) -> None:
-        if isinstance(event, Reached) and event.step is Step.LOCATED and len(killed) < times:
-            killed.append(event)
-            kill_executors(context)
-
-    return listen
+def at_located(context: SparkContext) -> Listener:
+    """Kill the executors the first time that stored versions have been found."""
+    return at(Step.LOCATED, lambda: kill_executors(context))
 
 
-def main(place: Path) -> None:
+@contextmanager
+def cluster(place: Path) -> Iterator[SparkContext]:
+    """Start Spark with two executors in processes of their own."""
     os.environ |= {"JAVA_HOME": str(find_java().home), "SPARK_LOCAL_IP": "127.0.0.1"}
     os.environ["PYSPARK_PYTHON"] = sys.executable
     place.mkdir()
@@ -96,14 +131,20 @@ def main(place: Path) -> None:
         ]
     )
     with SparkContext(conf=conf) as context:
+        yield context
+
+
+def main(place: Path) -> None:
+    with cluster(place) as context:
         works = Works(place / "project", lane="large")
         spark = works.project.engine.spark
         works.load(rows(spark, 1))
-        result = works.load(rows(spark, 2), at_located(context, 1))
+        result = works.load(rows(spark, 2), at_located(context))
         assert (result.rows.updated, result.rows.unchanged) == (_ROWS // 2, _ROWS // 2), result
         check(works, 2)
+        large._READS = 1
         try:
-            works.load(rows(spark, 3), at_located(context, 3))
+            works.load(rows(spark, 3), at_located(context))
         except RowsLost as error:
             print(error.code)
         else:
@@ -111,6 +152,30 @@ def main(place: Path) -> None:
         check(works, 2)
         assert works.load(rows(spark, 3)).rows.updated == _ROWS // 2
         check(works, 3)
+        bad_rows_come_once(place / "append", context)
+
+
+def bad_rows_come_once(place: Path, context: Any) -> None:
+    """Tasks that are repeated because what they had sent is lost leave no bad row twice in the quarantine."""
+    done = place / "done"
+    done.mkdir(parents=True)
+    columns = {"id": {"type": "bigint", "required": True}, "number": "bigint"}
+    pipeline = Folder.files_pipeline(
+        columns=columns, bad_rows="quarantine", partition_by=["bucket(2, number)"]
+    )
+    project = Folder(place / "project", pipelines={"sales": pipeline}).open()
+    frame = project.engine.spark.range(_ROWS, numPartitions=4).selectExpr(
+        "if(id % 10 = 3, null, id) AS id", "id AS number"
+    )
+    wait_until(lambda: len(addresses(context)) == 3, "both executors")
+    result = project.load("sales", frame.mapInPandas(deadly(done), frame.schema))
+    assert (done / "killed").exists()
+    bad = [number for number in range(_ROWS) if number % 10 == 3]
+    assert (result.rows.inserted, result.rows.quarantined) == (_ROWS - len(bad), len(bad)), result
+    payloads = project.table("shop.sales__quarantine").select("payload").collect()
+    assert sorted(int(json.loads(row[0])["number"]) for row in payloads) == bad
+    numbers = [row[0] for row in project.table("shop.sales").select("number").collect()]
+    assert sorted(numbers) == [number for number in range(_ROWS) if number % 10 != 3]
 
 
 def check(works: Works, version: int) -> None:

@@ -39,15 +39,13 @@ class KeptFrames:
         rows, whatever needs them raises RowsLost instead of reading them again.
         """
         relation = self._persisted(frame, level)
-        spark: Any = self._engine.spark
-        if not spark.sparkContext._jsc.sc().isLocal():
+        if not self._engine.is_alone:
             with explained("cannot read the rows", self._engine.log, reads_source=True):
                 blocks = relation.cacheBuilder().cachedColumnBuffers()
                 blocks.localCheckpoint()
                 # Before anything is found out about them: until the first job ends they can be computed anew.
                 blocks.count()
-        # On one machine they are lost with the whole process.
-        return frame_of(spark, relation)
+        return frame_of(self._engine.spark, relation)
 
     def _persisted(self, frame: DataFrame, level: StorageLevel) -> Any:
         spark: Any = self._engine.spark

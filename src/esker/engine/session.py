@@ -158,6 +158,12 @@ class Engine:
         return self._catalogs[name]
 
     @cached_property
+    def is_alone(self) -> bool:
+        """Spark works in one process: what it keeps is lost with the run, and never on its own."""
+        context: Any = self.spark.sparkContext
+        return bool(context._jsc.sc().isLocal())
+
+    @cached_property
     def heap(self) -> int:
         """The most bytes that Java's heap of the driver may have."""
         jvm: Any = self.spark.sparkContext._jvm

@@ -225,7 +225,7 @@ def _stage_checked(
     # of it.
     is_short = _size(checked.rows) <= _SHORT if rejects else F.lit(True)
     warning = rules.breaches(rejecting=False) if checked.can_be_bad else {}
-    counted = {**warning, _ALL: F.lit(True)} if warning else {}
+    counted = {**warning, _ALL: F.lit(True)} if warning or not engine.is_alone else {}
     sieve = Sieve(engine)
     # Bad rows are left out before anything is written: a null in a required column would end the whole job.
     good = sieve.through(checked.rows, is_left_out, is_short, most, {**counted, BAD: is_bad})
@@ -237,13 +237,18 @@ def _stage_checked(
     if not sieve.left_out:
         broken |= _warned(loading, checked, sieve, files.rows)
         return Staged(files, Tally(files.rows, 0, broken))
-    is_whole = sieve.kept == sieve.left_out
-    found = sieve.rows() if is_whole else checked.rows.where(is_left_out)
-    with explained("cannot read the rows", engine.log, reads_source=not is_whole):
-        if is_whole:
-            found, left_out, by_rule = _counted(rules, bits, found)
-        else:
-            left_out, by_rule = _counted_again(rules, bits, found)
+    # Where more were counted than there are, Spark did some tasks twice.
+    is_repeated = bool(counted) and sieve.count(_ALL) > files.rows + sieve.left_out
+    found, figures = sieve.rows(), None
+    if sieve.kept == sieve.left_out and not is_repeated:
+        with explained("cannot read the rows", engine.log):
+            figures = _counted(rules, bits, found)
+    is_whole = figures is not None
+    if figures is None:
+        found = checked.rows.where(is_left_out)
+        with explained("cannot read the rows", engine.log, reads_source=True):
+            figures = _counted_again(rules, bits, found)
+    left_out, by_rule = figures
     told = _told(checked, found)
     if not is_whole:
         # As a step of its own: coalesce would let few tasks look for them.
@@ -266,18 +271,19 @@ def _warned(loading: Loading, checked: Checked, sieve: Sieve, rows: int) -> dict
         return dict(zip(by_rule, checked.rows.agg(*by_rule.values()).collect()[0], strict=True))
 
 
-def _counted(rules: RowRules, bits: Sequence[str], rows: DataFrame) -> tuple[DataFrame, int, dict[str, int]]:
-    """Return bad rows that are here, each once, their number, and how many of them break which rule."""
+def _counted(rules: RowRules, bits: Sequence[str], rows: DataFrame) -> tuple[int, dict[str, int]] | None:
+    """Return the number of bad rows that are here, and how many of them break which rule.
+
+    None where Spark did some tasks twice, because what they had sent to others was lost. Which rows came
+    twice cannot be told from their numbers: the source may have had another order the second time.
+    """
     seen = to_arrow(rows.select(ROW_NUMBER, *bits))
-    number = len(seen.column(ROW_NUMBER).unique())
-    if number < len(seen):
-        # Spark did some tasks twice, because what they had sent to others was lost.
-        rows = rows.dropDuplicates([ROW_NUMBER])
-        seen = to_arrow(rows.select(ROW_NUMBER, *bits))
+    if len(seen.column(ROW_NUMBER).unique()) < len(seen):
+        return None
     if not bits:
-        return rows, number, {}
+        return len(seen), {}
     tally = rules.tally({name: seen.column(name).to_pylist() for name in bits})
-    return rows, number, {rule.name: tally[rule.name] for rule in rules.all if rule.rejects}
+    return len(seen), {rule.name: tally[rule.name] for rule in rules.all if rule.rejects}
 
 
 def _counted_again(rules: RowRules, bits: Sequence[str], rows: DataFrame) -> tuple[int, dict[str, int]]:
