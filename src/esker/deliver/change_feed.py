@@ -137,7 +137,7 @@ class ChangeFeed(Feed):
 
     def _step(self, since: int, until: int) -> Step:
         files = self._files(since, until)
-        is_here = self._log.is_reachable and can_read(self._log.files, self._log.schema, files)
+        is_here = can_read(self._log.files, self._log.schema, files)
         looks = self._has_others and self._may_delete(files)
 
         def frame(stack: ExitStack) -> DataFrame:
@@ -315,7 +315,7 @@ class ChangeFeed(Feed):
         files = self._files(changeset - 1, changeset)
         if not files:
             return None
-        if self._log.is_reachable and can_read(self._log.files, self._log.schema, files):
+        if can_read(self._log.files, self._log.schema, files):
             rows = live_rows(self._log.files, self._log.schema, files, (CHANGESET, RUN))
             runs = rows.filter(pc.equal(rows.column(CHANGESET), changeset)).column(RUN)
             return runs[0].as_py() if len(runs) else None
