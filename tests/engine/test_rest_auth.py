@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from esker.errors import CatalogUnreachable
-from tests.load.works import LANES, Works
+from esker.events import Event, Step
+from tests.load.works import LANES, Works, at
 from tests.servers.proxy import Proxy, running_proxy
 from tests.servers.seaweedfs import KEY, SeaweedFS
 
@@ -85,3 +89,77 @@ def test_keys_that_the_server_hands_out(
         works.load([{"id": 1, "name": lane}])
         assert works.rows()[1]["name"] == lane
     assert asked
+
+
+@dataclass
+class HandedOut:
+    """Keys that a gateway hands out with a table, and how often it did."""
+
+    secret: str
+    life: float | None = None
+    """Seconds until they expire, as the gateway says."""
+    wrong: int = 0
+    """So many of the next keys open nothing, like those that have expired."""
+    tables: list[str] = field(default_factory=list)
+
+    def revise(self, path: str, headers: dict[str, str], content: bytes) -> bytes:
+        answer = json.loads(content)
+        if "/tables" not in path or "metadata" not in answer:
+            return content
+        self.tables.append(path.rpartition("/")[2])
+        keys = {"s3.access-key-id": KEY, "s3.secret-access-key": self.secret}
+        if path.endswith("/works") and self.wrong:
+            self.wrong -= 1
+            keys["s3.secret-access-key"] = "expired-sesame"
+        if self.life is not None:
+            keys["s3.session-token-expires-at-ms"] = str(int((time.time() + self.life) * 1000))
+        answer["config"] = {**answer.get("config", {}), **keys}
+        return json.dumps(answer).encode()
+
+    def project(self, seaweedfs: SeaweedFS, gateway: Proxy) -> dict[str, Any]:
+        gateway.revise = self.revise
+        catalog = seaweedfs.catalog(seaweedfs.new_warehouse(), gateway.address)
+        store = {"type": "s3", "endpoint": seaweedfs.endpoint, "path_style": True}
+        return {"catalog": catalog | {"vended_credentials": True}, "store": store}
+
+
+def test_keys_are_renewed_while_a_batch_is_loaded(
+    seaweedfs: SeaweedFS, gateway: Proxy, tmp_path: Path, spark_running: None
+) -> None:
+    """Before they expire: what follows a long comparison is written with others."""
+    keys = HandedOut(seaweedfs.secret, life=4)
+    works = Works(tmp_path / "project", keys.project(seaweedfs, gateway))
+    works.load([{"id": 1, "name": "agate"}])
+    begun = 0
+
+    def wait() -> None:
+        nonlocal begun
+        time.sleep(4)
+        begun = len(keys.tables)
+
+    def look() -> None:
+        assert "works" in keys.tables[begun:]
+
+    both = [at(Step.LOCATED, wait), at(Step.WRITTEN, look)]
+
+    def listen(event: Event) -> None:
+        for each in both:
+            each(event)
+
+    works.load([{"id": 1, "name": "basalt"}], listen)
+    assert begun
+    assert works.rows()[1]["name"] == "basalt"
+
+
+def test_refused_keys_are_asked_for_again(
+    seaweedfs: SeaweedFS, gateway: Proxy, tmp_path: Path, spark_running: None
+) -> None:
+    """Where the gateway does not say when they expire."""
+    keys = HandedOut(seaweedfs.secret)
+    project = keys.project(seaweedfs, gateway)
+    Works(tmp_path / "first", project).load([{"id": 1, "name": "agate"}])
+    keys.wrong = 1
+    again = Works(tmp_path / "first", project)
+    again.load([{"id": 1, "name": "basalt"}])
+    assert not keys.wrong
+    assert again.rows()[1]["name"] == "basalt"

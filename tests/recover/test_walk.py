@@ -28,7 +28,7 @@ class CountingFiles(TableFiles):
 
     @classmethod
     def like(cls, files: TableFiles) -> CountingFiles:
-        return cls(files.store, files._io, files._jvm)
+        return cls(files.store)
 
     def read(self, location: str) -> bytes:
         self.reads[location] += 1

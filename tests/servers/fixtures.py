@@ -10,6 +10,7 @@ import pytest
 from tests.readers.duckdb import with_extensions
 from tests.servers.azurite import running_azurite
 from tests.servers.fake_gcs import running_fake_gcs
+from tests.servers.hdfs import running_hdfs
 from tests.servers.hive import running_hive
 from tests.servers.kafka import Kafka, running_kafka
 from tests.servers.moto import running_moto
@@ -62,6 +63,13 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of the one Hive Metastore of this test process."""
     with running_hive(tmp_path_factory.mktemp("hive")) as port:
         yield port
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the one HDFS of this test process."""
+    with running_hdfs(tmp_path_factory.mktemp("hdfs")) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

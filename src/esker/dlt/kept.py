@@ -80,7 +80,7 @@ class Kept:
         if not exists(self.engine, place) or values == []:
             return []
         attempt = Attempt(self.engine, place)
-        if values is not None and attempt.is_reachable and not attempt.files.has_equality_deletes:
+        if values is not None and not attempt.files.has_equality_deletes:
             # Expired under the lookup: Spark looks again.
             with suppress(FileNotFoundError):
                 keys = Keys(pa.table({key: pa.array(values, pa.string())}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from esker.engine.cleanup import cleaning_up
 from esker.engine.session import Engine
 from esker.engine.sql import identifier
 
@@ -15,7 +16,5 @@ def current_catalog(engine: Engine, catalog: str) -> Iterator[None]:
     spark = engine.spark
     before, namespace = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
     spark.catalog.setCurrentCatalog(catalog)
-    try:
+    with cleaning_up(lambda: spark.sql(f"USE {identifier(before, namespace)}")):
         yield
-    finally:
-        spark.sql(f"USE {identifier(before, namespace)}")

@@ -16,6 +16,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
+from esker.engine.cleanup import cleaning_up
 from esker.engine.failures import JvmFailure, explain, first_line
 from esker.engine.session import Engine
 from esker.errors import EskerError, SourceRefused, SourceUnavailable
@@ -109,15 +110,13 @@ class Connection:
         """Return what a query answers, as texts. Raises SourceUnavailable or SourceRefused."""
         try:
             statement = self._java.createStatement()
-            try:
+            with cleaning_up(statement.close):
                 found = statement.executeQuery(sql)
                 width = found.getMetaData().getColumnCount()
                 rows = []
                 while found.next():
                     rows.append(tuple(found.getString(index + 1) for index in range(width)))
                 return rows
-            finally:
-                statement.close()
         except Py4JJavaError as error:
             raise _failure(error, self._address) from error
 
@@ -125,7 +124,7 @@ class Connection:
         """Return the columns of a query."""
         try:
             statement = self._java.createStatement()
-            try:
+            with cleaning_up(statement.close):
                 facts = statement.executeQuery(sql).getMetaData()
                 return tuple(
                     DatabaseColumn(
@@ -135,8 +134,6 @@ class Connection:
                     )
                     for index in range(1, facts.getColumnCount() + 1)
                 )
-            finally:
-                statement.close()
         except Py4JJavaError as error:
             raise _failure(error, self._address) from error
 
@@ -190,10 +187,8 @@ class Connection:
     def _execute(self, sql: str) -> None:
         try:
             statement = self._java.createStatement()
-            try:
+            with cleaning_up(statement.close):
                 statement.execute(sql)
-            finally:
-                statement.close()
         except Py4JJavaError as error:
             raise _failure(error, self._address) from error
 

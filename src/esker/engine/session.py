@@ -25,6 +25,7 @@ from esker.engine.compat import silence_queries
 from esker.engine.compat.staging import STAGING_CLASS
 from esker.engine.failures import explain, explained
 from esker.engine.gateway import PLATFORM_LOG, is_submitted, launch, stop
+from esker.engine.iceberg.client import Clients
 from esker.engine.iceberg.handles import Handles
 from esker.engine.iceberg.rounds import rounds
 from esker.engine.jars import provide_jars
@@ -88,6 +89,7 @@ class Engine:
         self.log = log
         self._catalogs: dict[str, Any] = {}
         self.handles = Handles()
+        self.clients = Clients(spark)
         self.bindings: dict[str, Binding] = {
             name: bind(catalog, project) for name, catalog in project.catalogs().items()
         }

@@ -1,23 +1,25 @@
 """Read and write files of tables from this process, without Spark.
 
 Only for what is small: the narrow columns of a lookup, the rows of a small batch. Where this process
-cannot reach a table's store, `can_reach` says so, and the work is done by Spark.
+cannot reach a table's store, `can_reach` says so, and Iceberg's own client reads and writes the files
+(`iceberg/table_store.py`).
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from pyarrow import fs
 
 from esker.engine.file_systems import azure_file_system, gcs_file_system, s3_file_system
-from esker.errors import DiskFull, StoreNotWritable, StoreUnreachable
+from esker.errors import DiskFull, EskerError, StoreNotWritable, StoreUnreachable
 from esker.project.secrets import redact
 
 _S3 = ("s3", "s3a")
@@ -125,10 +127,50 @@ class Store:
 
     def exists(self, location: str) -> bool:
         """Tell whether a file is there."""
+        return self.size(location) is not None
+
+    def size(self, location: str) -> int | None:
+        """Return how many bytes a file has; None when it is not there."""
         files, path = self.filesystem(location)
         with explained(location):
-            found: bool = files.get_file_info(path).type == fs.FileType.File
-            return found
+            found = files.get_file_info(path)
+        return int(found.size) if found.type == fs.FileType.File else None
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files in a folder; none when there is no such folder."""
+        files, path = self.filesystem(folder)
+        with explained(folder):
+            found = files.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        return sorted(file.base_name for file in found if file.type == fs.FileType.File)
+
+    def open_file(self, location: str, size: int | None = None) -> pa.NativeFile:
+        """Return a file to read parts of, or raise FileNotFoundError. Its size, if known, saves a request."""
+        files, path = self.filesystem(location)
+        with explained(location):
+            return files.open_input_file(path)
+
+    def delete(self, location: str) -> None:
+        """Remove a file."""
+        files, path = self.filesystem(location)
+        with explained(location):
+            files.delete_file(path)
+
+    def try_listing(self, folder: str) -> None:
+        """See whether a place can be listed. Raises StoreUnreachable."""
+        files, path = self.filesystem(folder)
+        with explained(folder):
+            try:
+                files.get_file_info(fs.FileSelector(path, allow_not_found="/" in path))
+            except FileNotFoundError as error:
+                raise StoreUnreachable(folder, "There is no such bucket.") from error
+
+    def now(self) -> Store:
+        """Return the store with keys that are valid now."""
+        return self
+
+    def with_keys(self, do: Callable[[Store], Any]) -> Any:
+        """Do something with the store and keys that are valid now."""
+        return do(self)
 
     def _s3(self) -> fs.FileSystem:
         return s3_file_system(self.endpoint, self.region, path_style=self.path_style, keys=self.keys)
@@ -173,14 +215,10 @@ def try_store(store: Store, location: str, *, writes: bool) -> None:
 
     Raises StoreUnreachable.
     """
-    files, path = store.filesystem(location)
-    with explained(location):
-        try:
-            files.get_file_info(fs.FileSelector(path, allow_not_found="/" in path))
-        except FileNotFoundError as error:
-            raise StoreUnreachable(location, "There is no such bucket.") from error
+    store.try_listing(location)
     if writes:
         probe = f"{location}/.esker-probe-{os.getpid()}"
         store.write_bytes(probe, b"esker doctor")
-        with explained(probe):
-            files.delete_file(f"{path}/.esker-probe-{os.getpid()}")
+        # Some stores keep whatever was written: the probe is in nobody's way.
+        with suppress(EskerError, FileNotFoundError):
+            store.delete(probe)

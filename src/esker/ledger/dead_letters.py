@@ -100,7 +100,7 @@ class DeadLetters:
             files = attempt.files
             if len(files.data) <= _MOST_FILES or sum(file.size for file in files.data) > _MOST_BYTES:
                 return
-            if not attempt.is_reachable or not can_read(files, attempt.schema, files.data):
+            if not can_read(files, attempt.schema, files.data):
                 return
             events = live_rows(files, attempt.schema, files.data)
             kept = events.take(last_of_each(events.select(NARROW).to_pylist()))
@@ -113,7 +113,7 @@ class DeadLetters:
 
     def _rows(self, attempt: Attempt) -> pa.Table:
         files = attempt.files
-        if attempt.is_reachable and can_read(files, attempt.schema, files.data):
+        if can_read(files, attempt.schema, files.data):
             return live_rows(files, attempt.schema, files.data, NARROW)
         if attempt.current is None:
             return ARROW.empty_table().select(NARROW)

@@ -75,7 +75,7 @@ class LargePositions:
         """
         with suppress(EskerError, SwapFailed):
             attempt = Attempt(self.engine, self.table)
-            if not attempt.is_reachable or len(attempt.files.data) < _MANY:
+            if len(attempt.files.data) < _MANY:
                 return
             old = F.col("written_at") < F.lit(datetime.now(UTC) - _KEPT)
             with explained(f'cannot read table "{self.table}"', self.engine.log):

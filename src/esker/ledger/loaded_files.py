@@ -132,8 +132,6 @@ class LoadedFiles:
         if not exists(self.engine, self.table):
             return None
         attempt = Attempt(self.engine, self.table)
-        if not attempt.is_reachable:
-            return None
         files = attempt.files
         if sum(file.records for file in files.data) > _MOST_ROWS or files.has_equality_deletes:
             return None
@@ -190,7 +188,7 @@ class LoadedFiles:
 
     def _stage(self, rows: pa.Table, batch: str) -> StagedFiles:
         attempt = Attempt(self.engine, self.table)
-        if attempt.is_reachable and attempt.schema.arrow.names == _ARROW.names:
+        if attempt.schema.arrow.names == _ARROW.names:
             return attempt.write(rows, f"files-{uuid4()}")
         frame = from_arrow(self.engine.spark, rows).coalesce(1)
         return stage(self.engine, self.table, frame, f"files-{batch}")

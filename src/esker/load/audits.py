@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, NullType, NumericType, StringType
 
+from esker.engine.cleanup import cleaning_up
 from esker.engine.compat import snapshot_frame
 from esker.engine.current_catalog import current_catalog
 from esker.engine.failures import SQL_MISTAKES, explained, said_of_sql
@@ -184,17 +185,16 @@ def _asked(engine: Engine, audit: Audit, rows: DataFrame, table: TableId) -> Ite
     assert audit.query is not None
     view = f"esker_staged_{uuid4().hex}"
     rows.createOrReplaceTempView(view)
-    try:
-        # In brackets: what is no query does not stand there, and nothing else is ever run.
-        query = audit.query.replace("{table}", view).rstrip().rstrip(";")
-        with current_catalog(engine, table.catalog):
-            answer = engine.spark.sql(f"SELECT * FROM (\n{query}\n) AS esker_audit")
-        yield answer
-    except SQL_MISTAKES as error:
-        why = said_of_sql(error).replace(f"`{view}`.", "").replace(view, "{table}")
-        raise InvalidRule(audit.place, audit.name, why, _QUERY) from error
-    finally:
-        engine.spark.catalog.dropTempView(view)
+    with cleaning_up(lambda: engine.spark.catalog.dropTempView(view)):
+        try:
+            # In brackets: what is no query does not stand there, and nothing else is ever run.
+            query = audit.query.replace("{table}", view).rstrip().rstrip(";")
+            with current_catalog(engine, table.catalog):
+                answer = engine.spark.sql(f"SELECT * FROM (\n{query}\n) AS esker_audit")
+            yield answer
+        except SQL_MISTAKES as error:
+            why = said_of_sql(error).replace(f"`{view}`.", "").replace(view, "{table}")
+            raise InvalidRule(audit.place, audit.name, why, _QUERY) from error
 
 
 @dataclass

@@ -165,8 +165,6 @@ class Loader:
         log, declared = self.loading.log, self.loading.pipeline.changes
         if log is None or declared is None or not Retained.of(log.opened).is_due(now):
             return None
-        if not log.opened.is_reachable:
-            return None  # which files are old stands in manifests, which this process cannot read there
         try:
             trim(self.loading.engine, log.side.id, declared.keep, now)
         except EskerError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.engine.catalogs import Binding, bind
+from esker.engine.iceberg.credentials import store_of_catalog
 from esker.engine.jars import jar_folder, missing_jars, provide_jars
 from esker.engine.java import find_java
 from esker.engine.logs import new_log
@@ -76,6 +77,9 @@ def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
     for engine in engines:
         yield _checked("spark job", partial(_job, engine, patience))
         for name in usable:
+            place = _place_of_client(engine.bindings[name])
+            if place is not None:
+                yield _checked(f"store of {name}", partial(_by_client, engine, name, place))
             yield _checked(f"catalog {name}", partial(_catalog, engine, name))
 
 
@@ -138,16 +142,28 @@ def _stores(name: str, binding: Binding) -> Iterator[Finding]:
     """Check the folders that a catalog writes to, and the bucket."""
     if binding.folders:
         yield _folders(f"store of {name}" if binding.bucket is None else f"folder of {name}", binding.folders)
-    if binding.bucket is not None:
-        yield _checked(f"store of {name}", partial(_bucket, binding))
+    if binding.bucket is not None and _place_of_client(binding) is None:
+        yield _checked(
+            f"store of {name}", partial(_tried, binding, Store.of(binding.settings), binding.bucket)
+        )
 
 
-def _bucket(binding: Binding) -> str:
-    assert binding.bucket is not None
+def _place_of_client(binding: Binding) -> str | None:
+    """Return where a catalog keeps its tables if only Iceberg's own client, with Spark, gets there."""
+    is_hadoop = binding.warehouse.startswith(("hdfs:", "viewfs:"))
+    place = binding.warehouse if is_hadoop else binding.bucket
+    return place if place is not None and not Store.of(binding.settings).can_reach(place) else None
+
+
+def _by_client(engine: Engine, name: str, place: str) -> str:
+    return _tried(engine.bindings[name], store_of_catalog(engine, name), place)
+
+
+def _tried(binding: Binding, store: Store, place: str) -> str:
     # Servers with a REST catalog may take only the files of tables.
     writes = binding.settings["type"] != "rest"
-    try_store(Store.of(binding.settings), binding.bucket, writes=writes)
-    return f"{binding.bucket} can be {'written' if writes else 'listed'}"
+    try_store(store, place, writes=writes)
+    return f"{place} can be {'written' if writes else 'listed'}"
 
 
 def _folders(check: str, folders: Sequence[Path]) -> Finding:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from esker.engine.cleanup import cleaning_up
 from esker.engine.session import Engine
 from esker.errors import (
     ChangeNotApplied,
@@ -135,7 +136,8 @@ def _recorded(project: Project, run: _Run, result: RunResult) -> RunResult:
     except KeyboardInterrupt:
         run.cancel()
         interrupted = Interrupted()
-        record_end(state, result.run_id, "failed", run.result.as_json(), interrupted.as_json())
+        with suppress(StateError):  # people hear of the interruption, whatever the history says
+            record_end(state, result.run_id, "failed", run.result.as_json(), interrupted.as_json())
         raise interrupted from None
     except EskerError as error:
         status: Status = (
@@ -201,7 +203,7 @@ class _Run:
         table = table_of(self.engine.project, pipeline)
         publisher = Publisher(self.engine, table, name, pipeline.source.fingerprint, self.result.run_id)
         failures: list[EskerError] = []
-        with closing(source):
+        with cleaning_up(source.close):
             while True:
                 plan = self._load_step(source, publisher)
                 failures += plan.failures

@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -109,7 +110,8 @@ def _write_to_disk(folder: Path, name: str, content: bytes) -> None:
             os.fsync(stream.fileno())
         unfinished.replace(folder / name)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
         raise
 
 

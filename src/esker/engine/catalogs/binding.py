@@ -23,6 +23,8 @@ class Binding:
     """Local folders that it writes to."""
     bucket: str | None = None
     """A place in a store that can be reached with the settings, keys included."""
+    takes_deletes: bool = True
+    """Files can be deleted in its store. Amazon S3 Tables refuses that, and removes what nobody refers to."""
     java: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What the driver's Java must know as a whole, because a client takes it from nowhere else."""
 

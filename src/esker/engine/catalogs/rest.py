@@ -41,6 +41,7 @@ def bind(catalog: RestCatalog, project: Project) -> Binding:
         settings=settings | catalog.properties,
         jars=tuple(jars | ({AWS: None} if catalog.sigv4 is not None else {})),
         warehouse=warehouse,
+        takes_deletes=catalog.sigv4 is None or catalog.sigv4.service != "s3tables",
         bucket=warehouse if has_keys and store_kind(warehouse) is not None else None,
     )
 

@@ -26,4 +26,5 @@ def bind(catalog: S3TablesCatalog, project: Project) -> Binding:
         },
         jars=(JAR,),
         warehouse=catalog.warehouse,
+        takes_deletes=False,
     )

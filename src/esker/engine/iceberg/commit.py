@@ -8,6 +8,7 @@ the catalog to replace exactly that object.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
+from esker.engine.iceberg.access import is_ending
 from esker.engine.iceberg.content_file import stored_file
 from esker.engine.iceberg.correct import corrected_manifests
-from esker.engine.iceberg.credentials import store_of
+from esker.engine.iceberg.credentials import expires, store_of
 from esker.engine.iceberg.file_metrics import Correction
 from esker.engine.iceberg.java import each, iceberg, in_this_thread, text_list
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
@@ -77,11 +79,12 @@ class Attempt:
         self._jvm: Any = engine.spark.sparkContext._jvm
         self._id = table
         self._branch: str | None = None
-        self._handles = engine.handles
+        self._engine, self._handles = engine, engine.handles
         with explained(f'cannot load table "{table}"', engine.log):
-            self._table, self._transaction = java_transaction(engine, table)
-            self._base = self._transaction.startMetadata()
+            self._table, self._opened = java_transaction(engine, table)
+            self._base = self._opened.startMetadata()
             self._metadata = read_metadata(self._jvm, self._base)
+        self._received, self._is_begun = time.time(), False
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -136,12 +139,30 @@ class Attempt:
     @cached_property
     def store(self) -> Store:
         """The store that has the table's files, with the keys that the catalog has handed out for it."""
-        return store_of(self._jvm, self._table.io(), self.location)
+        return store_of(self._engine, self._id.catalog, self._id.name, self._table, self.location)
 
     @property
-    def is_reachable(self) -> bool:
-        """This process can read and write the table's files."""
-        return self.store.can_reach(self.location)
+    def _transaction(self) -> Any:
+        """What changes are built in.
+
+        Before the first of them, keys that the catalog handed out long ago are renewed: to find out what to
+        change may have taken longer than they are valid, and manifests are written with them.
+        """
+        if not self._is_begun:
+            if not is_local(self.location) and is_ending(
+                expires(self._jvm, self._table), self._received, time.time()
+            ):
+                self._open_again()
+            self._is_begun = True
+        return self._opened
+
+    def _open_again(self) -> None:
+        self._handles.forget(self._id.sql)
+        table, opened = java_transaction(self._engine, self._id)
+        base = opened.startMetadata()
+        if base.uuid() != self.uuid or base.metadataFileLocation() != self._base.metadataFileLocation():
+            raise SwapFailed("CommitFailedException", "the table moved on while the change was made")
+        self._table, self._opened, self._base = table, opened, base
 
     @property
     def schema(self) -> FieldSchema:
@@ -280,7 +301,7 @@ class Attempt:
     def correct(self, corrections: Sequence[Correction], summary: Mapping[str, str]) -> bool:
         """Correct what manifests say of data files; no row changes. False when nothing is left to correct."""
         with _swap_failed():
-            files = TableFiles(self.store, self._table.io(), self._jvm)
+            files = TableFiles(self.store)
             replaced = corrected_manifests(self._table, self._jvm, files, self._base, corrections)
             if not replaced:
                 return False
@@ -376,7 +397,12 @@ class Attempt:
             change.scanManifestsWith(in_this_thread(self._jvm))
         if self._branch is not None:
             change.toBranch(self._branch)
-        change.commit()  # into the transaction, not into the catalog
+        try:
+            change.commit()  # into the transaction, not into the catalog
+        except JvmFailure:
+            # The keys that the table was loaded with may have expired: the next attempt gets others.
+            self._handles.forget(self._id.sql)
+            raise
         metadata = self._transaction.currentMetadata()
         snapshot = metadata.currentSnapshot()
         if self._branch is not None:
@@ -399,7 +425,7 @@ class Attempt:
         """
         try:
             with _swap_failed():
-                self._table.operations().commit(self._base, self._transaction.currentMetadata())
+                self._table.operations().commit(self._base, self._opened.currentMetadata())
         except SwapFailed:
             # Of a table that was made anew, some catalogs call the metadata as they called the old one's:
             # an object that is kept takes it for the one it knows.
@@ -466,7 +492,7 @@ class Attempt:
 
     def built_records(self) -> int | None:
         """Return how many rows the table has after what was built, as the snapshot's summary tells."""
-        return _records(self._transaction.currentMetadata().currentSnapshot())
+        return _records(self._opened.currentMetadata().currentSnapshot())
 
     def records_at(self, moment: datetime) -> int | None:
         """Return how many rows the table had at a moment; None when it had none yet, or nobody can tell."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,13 +42,16 @@ class DataFile(Protocol):
 @contextmanager
 def opened(store: Store, file: FileEntry) -> Iterator[DataFile]:
     """Open a file; raises FileNotFoundError or StoreUnreachable, also while it is read."""
+    if not store.can_reach(file.path):
+        yield _StreamedFile(store, file.path, file.size)
+        return
     files, path = store.filesystem(file.path)
     with explained(file.path):
         if isinstance(files, fs.LocalFileSystem):
             yield _LocalFile(path, file.size)
             return
         try:
-            yield _remote(store, (store.keys, store.further), file.path, file.size)
+            yield _RemoteFile(store, file.path, file.size)
         except OSError as error:
             if not store.exists(file.path):
                 raise FileNotFoundError(file.path) from error
@@ -96,31 +99,78 @@ def _columns(path: str, size: int) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class _RemoteFile:
-    """A file in a store. Its size is known, so the store is not asked for it."""
+class _StreamedFile:
+    """A file that Iceberg's client reads. Its footer is kept."""
 
-    fragment: Any
+    store: Store
+    path: str
+    size: int
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        return self.fragment.metadata
+        return _streamed_footer(self.store, self.path, self.size)
 
     @property
     def schema_arrow(self) -> pa.Schema:
         return self.metadata.schema.to_arrow_schema()
 
     def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
-        return self.fragment.subset(row_group_ids=groups).to_table(columns=columns)
+        with self._open() as file:
+            return file.read_row_groups(groups, columns)
 
     def iter_batches(
         self, batch_size: int, row_groups: list[int], columns: Sequence[str] | None
     ) -> Iterator[pa.RecordBatch]:
-        part = self.fragment.subset(row_group_ids=row_groups)
+        with self._open() as file:
+            yield from file.iter_batches(batch_size, row_groups, columns)
+
+    def _open(self) -> pq.ParquetFile:
+        # Columns that lie side by side are one request then.
+        source = self.store.open_file(self.path, self.size)
+        return pq.ParquetFile(source, metadata=self.metadata, pre_buffer=True)
+
+
+@lru_cache(maxsize=2048)
+def _streamed_footer(store: Store, path: str, size: int) -> pq.FileMetaData:
+    with store.open_file(path, size) as stream:
+        return pq.read_metadata(stream)
+
+
+@dataclass(frozen=True)
+class _RemoteFile:
+    """A file in a store. Its size is known, so the store is not asked for it."""
+
+    store: Store
+    path: str
+    size: int
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        return self._read(lambda fragment: fragment.metadata)
+
+    @property
+    def schema_arrow(self) -> pa.Schema:
+        return self.metadata.schema.to_arrow_schema()
+
+    def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
+        return self._read(lambda fragment: fragment.subset(row_group_ids=groups).to_table(columns=columns))
+
+    def iter_batches(
+        self, batch_size: int, row_groups: list[int], columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        _ = self.metadata  # with keys that the store takes
+        part = self._fragment(self.store.now()).subset(row_group_ids=row_groups)
         yield from part.to_batches(columns=columns, batch_size=batch_size)
+
+    def _read(self, read: Callable[[Any], Any]) -> Any:
+        return self.store.with_keys(lambda store: read(self._fragment(store)))
+
+    def _fragment(self, store: Store) -> Any:
+        return _fragment(store, (store.keys, store.further), self.path, self.size)
 
 
 @lru_cache(maxsize=256)
-def _remote(store: Store, keys: object, location: str, size: int) -> _RemoteFile:
+def _fragment(store: Store, keys: object, location: str, size: int) -> Any:
     """Return a file that keeps its footer: files of tables never change."""
     files, path = store.filesystem(location)
-    return _RemoteFile(_FORMAT.make_fragment(path, files, file_size=size))
+    return _FORMAT.make_fragment(path, files, file_size=size)

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame
 
+from esker.engine.cleanup import cleaning_up
 from esker.engine.compat.staging import staging_name
 from esker.engine.failures import explained
 from esker.engine.iceberg.java import each, java_class, static_method
@@ -46,20 +47,20 @@ class SnapshotFiles:
                 chosen.add(tasks[path])
             manager.stageTasks(table, name, chosen)
             cache.add(name, table)
-            try:
+
+            def clear() -> None:
+                cache.remove(name)
+                manager.removeTasks(table, name)
+
+            with cleaning_up(clear):
                 reader = self._engine.spark.read.option("scan-task-set-id", name)
                 rows = reader.table(identifier(STAGING_CATALOG, staging_name(name)))
                 yield rows.drop(*LINEAGE)
-            finally:
-                cache.remove(name)
-                manager.removeTasks(table, name)
 
     @cached_property
     def _planned(self) -> tuple[Any, dict[str, Any]]:
         """Iceberg's own object for the table, and a task for each file."""
         table = java_table(self._engine, self._table)
         scan = table.newScan().useSnapshot(self._snapshot).planFiles()
-        try:
+        with cleaning_up(scan.close):
             return table, {task.file().location(): task for task in each(scan)}
-        finally:
-            scan.close()

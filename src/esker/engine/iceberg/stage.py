@@ -9,25 +9,30 @@ refers to, which orphan removal finds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.engine.cleanup import cleaning_up
 from esker.engine.compat import rebalanced
 from esker.engine.compat.staging import staging_name, staging_options
-from esker.engine.failures import explained
+from esker.engine.failures import JvmFailure, explained
 from esker.engine.iceberg.java import each, static_method
 from esker.engine.iceberg.metadata import read_metadata
 from esker.engine.iceberg.table import TableId, java_table
 from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
-from esker.errors import SchemaMoved
+from esker.errors import EskerError, SchemaMoved
 from esker.project.layout import SortField
 from esker.project.types import Column, columns_from_json, ddl, quoted
 
+_TABLE_BUCKET = "--table-s3"
+"""How the buckets behind a table bucket of Amazon S3 Tables end."""
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
 """Columns that Iceberg's compaction also carries, in tables of format version 3."""
 
@@ -75,15 +80,17 @@ def stage(
             # The rewrite door of a v3 table also takes row ids; null means "assign them at commit".
             rows = rows.select("*", *(F.lit(None).cast("bigint").alias(name) for name in LINEAGE))
         cache.add(group, target)
-        try:
+
+        def clear() -> None:
+            cache.remove(group)
+            coordinator.clearRewrite(target, group)
+
+        with cleaning_up(clear):
             writer = rows.writeTo(identifier(STAGING_CATALOG, staging_name(group)))
             writer = writer.options(**staging_options(group)).option("check-nullability", "false")
             # A table with a sort order would otherwise be shuffled by it: the content stays where it is.
             writer.option("use-table-distribution-and-ordering", str(not order).lower()).append()
             files = tuple(each(coordinator.fetchNewFiles(target, group)))
-        finally:
-            cache.remove(group)
-            coordinator.clearRewrite(target, group)
         return StagedFiles(
             table=table,
             table_uuid=str(target.uuid()),
@@ -96,11 +103,23 @@ def stage(
 
 
 def discard(engine: Engine, staged: StagedFiles) -> None:
-    """Delete staged files. Only for a batch that was never handed to a commit."""
-    with explained(f'cannot remove staged files of table "{staged.table}"', engine.log):
-        io = java_table(engine, staged.table).io()
+    """Delete staged files, where that can be done. Only for a batch that was never handed to a commit.
+
+    Called on the way to a failure or a hold, which people must hear of: raises nothing. No reader sees what
+    is left, and orphan removal finds it.
+    """
+    with suppress(EskerError, *JvmFailure):
+        table = java_table(engine, staged.table)
+        if not can_delete(engine, staged.table.catalog, str(table.location())):
+            return
         for file in staged.handles:
-            io.deleteFile(file.location())
+            table.io().deleteFile(file.location())
+
+
+def can_delete(engine: Engine, catalog: str, location: str) -> bool:
+    """Tell whether a store takes deletes: Amazon's table buckets refuse them, and clean up themselves."""
+    bucket = urlsplit(location).netloc
+    return engine.bindings[catalog].takes_deletes and not bucket.endswith(_TABLE_BUCKET)
 
 
 def _shape(columns: tuple[Column, ...]) -> set[tuple[str, str]]:

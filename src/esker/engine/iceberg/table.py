@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from esker.engine.failures import JvmFailure, causes, explained
+from esker.engine.iceberg.credentials import expires
 from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.metadata import (
     Metadata,
@@ -82,7 +83,7 @@ def _loaded(engine: Engine, table: TableId) -> Any:
     engine.handles.forget(table.sql)
     catalog, name = engine.iceberg_catalog(table.catalog), java_identifier(engine, table)
     loaded = unless_damaged(engine, table.catalog, table.name, lambda: catalog.loadTable(name))
-    engine.handles.keep(table.sql, loaded)
+    engine.handles.keep(table.sql, loaded, expires(engine.spark.sparkContext._jvm, loaded))
     return loaded
 
 

@@ -88,7 +88,7 @@ def adopt_files(table: Any, jvm: Any, store: Store, files: Sequence[tuple[str, i
     config = iceberg(jvm, "MetricsConfig").forTable(table)
     names = table.properties().get(NAME_MAPPING)
     mapping = iceberg(jvm, "mapping.NameMappingParser").fromJson(names) if names is not None else None
-    parquet, reader = iceberg(jvm, "parquet.ParquetUtil"), TableFiles(store, table.io(), jvm)
+    parquet, reader = iceberg(jvm, "parquet.ParquetUtil"), TableFiles(store)
 
     def measured(location: str) -> Any:
         found = parquet.fileMetrics(table.io().newInputFile(location), config, mapping)

@@ -151,9 +151,9 @@ class Keyed:
         return _Most(small.max_rows, min(small.max_bytes, self.loading.engine.heap // _OF_HEAP))
 
     def _may_be_small(self, batch: Batch, attempt: Attempt, rules: KeyRules, most: _Most) -> bool:
-        """Tell whether the batch fits into this process, and the process can work on the table's files."""
+        """Tell whether the batch fits into this process, and the process can read the table's files."""
         pipeline = self.loading.pipeline
-        if pipeline.lane == "large" or not attempt.is_reachable or not attempt.schema.is_complete:
+        if pipeline.lane == "large" or not attempt.schema.is_complete:
             return False
         if attempt.properties.get("write.format.default", "parquet") != "parquet":
             return False

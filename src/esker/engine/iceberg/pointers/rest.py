@@ -35,10 +35,10 @@ class RestPointers(Pointers):
                 raise CatalogUnreachable(self.catalog, first_line(cause.message) or cause.kind) from error
             raise NotServed(first_line(cause.message) or cause.kind) from error
         metadata = found.operations().current()
-        store = store_of(self._jvm, found.io(), metadata.location())
+        store = store_of(self.engine, self.catalog, table, found, metadata.location())
         return Pointer(
             location=metadata.metadataFileLocation(),
-            files=TableFiles(store, found.io(), self._jvm),
+            files=TableFiles(store),
             served=iceberg(self._jvm, "TableMetadataParser").toJson(metadata),
         )
 
