@@ -18,8 +18,8 @@ from esker.errors import SideTableLost
 from esker.ledger.change_log import CHANGESET, COMMITTED_AT
 from esker.ledger.owed import TRIMMED, trimmed
 from esker.ledger.reindexes import REINDEX_TAG
-from esker.ledger.tag_names import CONSUMER_TAG, START_TAG
 from esker.ledger.stored_json import as_document
+from esker.ledger.tag_names import CONSUMER_TAG, START_TAG
 
 _EVERY = timedelta(days=1)
 _TRIES = 5

@@ -358,7 +358,7 @@ class Attempt:
         """
 
         def may_hold(manifest: Mapping[str, Any]) -> bool:
-            return not manifest.get("content") and manifest["added_snapshot_id"] == snapshot.id
+            return not manifest.get("content") and manifest.get("added_snapshot_id") == snapshot.id
 
         with _swap_failed():
             live = live_files(self.store, snapshot.manifest_list, may_hold)

@@ -181,9 +181,9 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
     Raises FileNotFoundError when the snapshot has been expired meanwhile.
     """
     return [
-        _entry(record, manifest["sequence_number"] or 0, manifest["partition_spec_id"], snapshot)
+        _entry(record, manifest.get("sequence_number") or 0, manifest["partition_spec_id"], snapshot)
         for manifest in _read(store, manifest_list)
-        if manifest["added_snapshot_id"] == snapshot and not manifest["content"]
+        if manifest.get("added_snapshot_id") == snapshot and not manifest.get("content")
         for record in _read(store, manifest["manifest_path"])
         if record["status"] == _DELETED
     ]

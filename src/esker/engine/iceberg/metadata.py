@@ -115,7 +115,9 @@ def snapshot_at(metadata: Any, moment: datetime) -> Any | None:
 def _partition_fields(spec: Any, schema: Any) -> tuple[str, ...]:
     if spec.isUnpartitioned():
         return ()
-    return tuple(_described(field, schema) for field in each(spec.fields()))
+    # Format version 1 keeps fields that were dropped, without values; perhaps their columns are gone.
+    fields = ((field, field.transform().toString()) for field in each(spec.fields()))
+    return tuple(_described(field, schema) for field, transform in fields if transform != "void")
 
 
 def _sort_fields(jvm: Any, order: Any, schema: Any) -> tuple[SortField, ...]:

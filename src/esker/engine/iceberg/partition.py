@@ -26,7 +26,7 @@ def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...],
         return [((), rows)] if len(rows) else []
     names = [f"p{index}" for index in range(len(fields))]
     values = pa.table(
-        [_transformed(rows, schema.findColumnName(f.sourceId()), f.transform().toString()) for f in fields],
+        [transformed(rows, schema.findColumnName(f.sourceId()), f.transform().toString()) for f in fields],
         names=names,
     )
     numbered = values.append_column("row", pa.array(range(len(rows)), pa.int64()))
@@ -38,7 +38,10 @@ def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...],
     ]
 
 
-def _transformed(rows: pa.Table, column: str, name: str) -> pa.Array:
+def transformed(rows: pa.Table, column: str | None, name: str) -> pa.Array:
+    """Return the values of a partition field, such as `bucket[16]` of a column; None is a dropped one."""
+    if name == "void" or column is None:
+        return pa.nulls(len(rows), pa.int32())
     first, *inner = column.split(".") if column not in rows.column_names else [column]
     source = rows.column(first)
     for part in inner:
@@ -49,4 +52,6 @@ def _transformed(rows: pa.Table, column: str, name: str) -> pa.Array:
         return _WITH_NUMBER[kind](source, int(number))
     if kind in _OF_TIME:
         return _OF_TIME[kind](source)
-    return source if kind == "identity" else pa.nulls(len(rows), pa.int32())
+    if kind != "identity":
+        raise ValueError(f"unknown partition transform {name}")
+    return source
