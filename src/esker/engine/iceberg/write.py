@@ -116,6 +116,33 @@ def adopt_files(table: Any, jvm: Any, store: Store, files: Sequence[tuple[str, i
     ]
 
 
+def _rolled(
+    rows: pa.Table, codec: str, target: int, filters: Mapping[str, Any]
+) -> Iterator[tuple[pa.Table, pa.Buffer, pq.FileMetaData]]:
+    """Yield rows as Parquet files that end with the row group with which they reach a size."""
+    start = 0
+    while start < len(rows):
+        sink = pa.BufferOutputStream()
+        footers: list[pq.FileMetaData] = []
+        end = start
+        with pq.ParquetWriter(
+            sink, rows.schema, metadata_collector=footers, **_options(codec, filters)
+        ) as writer:
+            while end < len(rows) and (end == start or sink.tell() < target):
+                writer.write_table(rows.slice(end, _ROW_GROUP), row_group_size=_ROW_GROUP)
+                end = min(end + _ROW_GROUP, len(rows))
+        yield rows.slice(start, end - start), sink.getvalue(), footers[0]
+        start = end
+
+
+def _options(codec: str, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how Parquet files are written, as Arrow takes it."""
+    return {
+        "compression": "NONE" if codec == "uncompressed" else codec,
+        "bloom_filter_options": dict(filters) if filters else None,
+    }
+
+
 def write_parquet(
     store: Store,
     location: str,
