@@ -877,6 +877,23 @@ def batch(values: list[float | None], begin: int, name: str = "first") -> pa.Tab
     return pa.table({"id": ids, "x": pa.array(values, pa.float64()), "name": [name] * len(values)})
 
 
+def test_files_of_the_small_lane_end_at_the_size_that_the_table_says(make: Make) -> None:
+    """A batch of many rows becomes several files, each about as large as `write.target-file-size-bytes`."""
+    count = 70_000
+    batch = pa.table(
+        {"id": range(count), "title": [f"{number * 7919 % 65_537:x}" * 3 for number in range(count)]}
+    )
+    works = make(lane="small", properties={"write.target-file-size-bytes": "100000"})
+    works.load(batch)
+    files = works.sql(f"SELECT record_count, file_size_in_bytes AS size FROM {WORKS}.data_files")
+    assert sorted(file.record_count for file in files) == [10_000, 20_000, 20_000, 20_000]
+    works.change(properties={})
+    works.load(pa.table({"id": range(count), "title": ["b"] * count}))
+    files = works.sql(f"SELECT record_count FROM {WORKS}.data_files WHERE record_count = {count}")
+    assert len(files) == 1, "half a gigabyte is not reached"
+    assert works.sql(f"SELECT count(*), min(title), max(title) FROM {WORKS}") == [(count, "b", "b")]
+
+
 # --- executors ------------------------------------------------------------------------------------
 
 
