@@ -15,8 +15,10 @@ import pytest
 
 from esker.engine.iceberg import lookup, write
 from esker.engine.iceberg.lookup import Keys, look_up
-from esker.engine.iceberg.manifests import FileEntry, LiveFiles, entries_of
+from esker.engine.iceberg.manifests import FileEntry, KeptManifests, LiveFiles, SpecField, entries_of
 from esker.engine.iceberg.metrics import metrics
+from esker.engine.iceberg.partition import transformed
+from esker.engine.iceberg.pruning import Values
 from esker.engine.iceberg.schema import FieldSchema, with_id
 from esker.engine.iceberg.write import write_parquet
 from esker.engine.store import LOCAL
@@ -189,6 +191,196 @@ def test_partitions_are_those_of_iceberg() -> None:
         assert files.deletes_of(file) == [deletes[name]], name
         assert files.deletes_in((0, file.partition)) == [deletes[name]], name
     assert len({file.partition for file in (*data.values(), *deletes.values())}) == len(values)
+
+
+def stored(value: Any) -> bytes:
+    """Return a value as Iceberg's manifests hold it."""
+    match value:
+        case bool():
+            return bytes([value])
+        case int():
+            return value.to_bytes(8, "little", signed=True)
+        case str():
+            return value.encode()
+        case bytes():
+            return value
+        case Decimal():
+            return int(value.scaleb(2)).to_bytes(9, "big", signed=True)
+        case datetime():
+            return stored((value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
+        case date():
+            return (value - date(1970, 1, 1)).days.to_bytes(4, "little", signed=True)
+    raise AssertionError(value)
+
+
+def several(path: Path, parts: list[pa.Table], **facts: Any) -> tuple[LiveFiles, FieldSchema]:
+    """Return a table of one file for each part, with bounds; `facts` give each file's partition."""
+    entries = []
+    for number, part in enumerate(parts):
+        files, schema = table_of(path / f"{number}.parquet", part, row_group_size=50)
+        [entry] = files.data
+        columns = {schema.ids[name]: part.column(name).to_pylist() for name in part.column_names}
+        entries.append(
+            replace(
+                entry,
+                lower={number: stored(min(values)) for number, values in columns.items()},
+                upper={number: stored(max(values)) for number, values in columns.items()},
+                partition=facts["partitions"][number] if "partitions" in facts else (),
+            )
+        )
+    return LiveFiles(tuple(entries), spec_of=lambda spec_id: facts.get("spec", ())), schema
+
+
+PRUNED = {name: kind for name, kind in KINDS.items() if name != "bytes"} | {
+    "before 1970": (pa.date32(), lambda n: date(1970, 1, 1) + timedelta(days=n - 500)),
+    "negative decimal": (pa.decimal128(12, 2), lambda n: Decimal(n - 500).scaleb(-2)),
+    "moment before 1970": (
+        pa.timestamp("us", tz="UTC"),
+        lambda n: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=n - 500),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PRUNED)
+@pytest.mark.parametrize("place", ["first", "second"])
+def test_files_and_groups_are_left_out_by_each_column_of_the_key(
+    tmp_path: Path, kind: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the file, and in it the row groups, whose bounds hold a key are read."""
+    arrow, value = PRUNED[kind]
+    names = ["k", "same"] if place == "first" else ["same", "k"]
+    columns = {"k": arrow, "same": pa.bool_(), "n": pa.int64()}
+    schema = pa.schema([with_id(name, columns[name], i) for i, name in enumerate([*names, "n"], 1)])
+    # The whole numbers are in order, and so are what is made of them, but for texts with an umlaut.
+    every = sorted(value(number) for number in range(1000))
+    parts = [
+        pa.table({"k": every[i : i + 200], "same": [True] * 200, "n": range(200)})
+        .select(schema.names)
+        .cast(schema)
+        for i in range(0, 1000, 200)
+    ]
+    files, fields = several(tmp_path, parts)
+    asked = [every[410], every[415]]
+    keys = Keys(pa.table({"k": asked, "same": [True, True]}).select(names).cast(schema.remove(2)))
+    read: list[list[int]] = []
+    groups = lookup._groups
+
+    def watched(*arguments: Any) -> tuple[list[int], list[int]]:
+        found = groups(*arguments)
+        read.append(found[0])
+        return found
+
+    monkeypatch.setattr(lookup, "_groups", watched)
+    found, looked_at = look_up(files, fields, keys, ["n"])
+    assert looked_at == [files.data[2]]
+    assert read == [[0]]
+    assert [hits.positions.to_pylist() for hits in found] == [[10, 15]]
+
+
+def test_flag_in_the_key(tmp_path: Path) -> None:
+    """A file with the other value alone is not opened."""
+    schema = pa.schema([with_id("flag", pa.bool_(), 1), with_id("n", pa.int64(), 2)])
+    parts = [pa.table([[flag] * 3, range(3)], schema=schema) for flag in (False, True)]
+    files, fields = several(tmp_path, parts)
+    _, looked_at = look_up(files, fields, Keys(pa.table([[True]], schema=schema.remove(1))), ["n"])
+    assert looked_at == [files.data[1]]
+
+
+SPECS: dict[str, tuple[SpecField, ...]] = {
+    "bucket": (SpecField(2, "bucket[8]"),),
+    "tenant, bucket": (SpecField(1, "identity"), SpecField(2, "bucket[8]")),
+    "void, truncate": (SpecField(7, "void"), SpecField(2, "truncate[100]")),
+    "not of the key": (SpecField(3, "identity"),),
+    "day": (SpecField(4, "day"),),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_files_and_manifests_are_left_out_by_partition(tmp_path: Path, name: str) -> None:
+    """Only partitions that a key belongs to are opened, and none is missed."""
+    chance = random.Random(name)
+    kinds = [
+        ("tenant", pa.string()),
+        ("id", pa.int64()),
+        ("n", pa.int64()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+    schema = pa.schema([with_id(column, kind, number) for number, (column, kind) in enumerate(kinds, 1)])
+    begin = datetime(1969, 12, 25, tzinfo=UTC)
+    whole = pa.table(
+        [
+            [f"t{number % 5}" for number in range(600)],
+            range(600),
+            [number % 3 for number in range(600)],
+            [begin + timedelta(hours=number % 240) for number in range(600)],
+        ],
+        schema=schema,
+    )
+    spec = SPECS[name]
+    columns = {number: column for number, (column, _) in enumerate(kinds, 1)}
+    told = pa.table(
+        [transformed(whole, columns.get(field.source), field.transform) for field in spec],
+        names=[str(number) for number in range(len(spec))],
+    )
+    rows = list(zip(*(column.to_pylist() for column in told.columns), strict=True))
+    partitions = sorted(set(rows), key=repr)
+    parts = [whole.filter(pa.array([row == partition for row in rows])) for partition in partitions]
+    named = [tuple((f"f{i}", value) for i, value in enumerate(partition)) for partition in partitions]
+    files, fields = several(tmp_path, parts, partitions=named, spec=spec)
+    files = replace(files, data=tuple(replace(file, lower={}, upper={}) for file in files.data))
+    for count in (1, 2, 30):
+        asked = whole.select(["tenant", "id", "at"]).take(chance.sample(range(600), count))
+        keys = Keys(asked)
+        found, looked_at = look_up(files, fields, keys, ["n"])
+        assert sum(len(hits.positions) for hits in found) == count
+        if name == "not of the key":
+            assert len(looked_at) == len(files.data)
+        else:
+            assert len(looked_at) == len(found)
+        may_hold = keys.candidates(fields, files.spec_of).may_be_below
+        for file, partition in zip(files.data, partitions, strict=True):
+            bounds = [None if value is None else stored_in_spec(value) for value in partition]
+            about = [
+                {"contains_null": bound is None, "lower_bound": bound, "upper_bound": bound}
+                for bound in bounds
+            ]
+            manifest = {"partition_spec_id": 0, "partitions": about}
+            assert may_hold(manifest) or file not in looked_at
+            # Of several fields, each is compared alone.
+            assert not may_hold(manifest) or file in looked_at or len(spec) > 1
+
+
+def stored_in_spec(value: Any) -> bytes:
+    """Return a partition's value as a list of manifests holds it."""
+    return value.to_bytes(4, "little", signed=True) if isinstance(value, int) and value < 8 else stored(value)
+
+
+def test_values_that_are_not_compared_leave_nothing_out() -> None:
+    """Numbers with a NaN, bounds of another type, bounds that are missing."""
+    numbers = Values(pa.array([1.5, float("nan")]))
+    assert numbers.may_be_within(bytes(8), bytes(8))
+    days = Values(pa.array([date(2020, 1, 1)]))
+    assert days.may_be_within(bytes(8), bytes(8)), "eight bytes are no day"
+    assert not days.may_be_within(bytes(4), bytes(4))
+    assert days.may_be_within(None, bytes(4))
+    widened = Values(pa.array([7], pa.int64()))
+    assert widened.may_be_within((7).to_bytes(4, "little"), (7).to_bytes(4, "little"))
+    assert not widened.may_be_within((8).to_bytes(4, "little"), (9).to_bytes(4, "little"))
+
+
+def test_what_is_kept_of_manifests_is_bounded_by_bytes(tmp_path: Path) -> None:
+    """A few manifests of many files weigh as much as many of few; the oldest are given up."""
+    schema = pa.schema([with_id("n", pa.int64(), 1)])
+    files, _ = several(tmp_path, [pa.table([range(3)], schema=schema)])
+    kept = KeptManifests(limit=50_000)
+    for number in range(100):
+        kept.put((f"m{number}", 1, 0, None), files.data * 10)
+        assert kept.bytes <= 50_000
+    assert kept.get(("m99", 1, 0, None)) == files.data * 10
+    assert kept.get(("m0", 1, 0, None)) is None
+    kept.put(("large", 1, 0, None), files.data * 1000)
+    assert kept.get(("large", 1, 0, None)) is None
+    assert kept.get(("m99", 1, 0, None)) is not None
 
 
 def check(files: LiveFiles, schema: FieldSchema, keys: Keys, rows: pa.Table) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from esker.engine.iceberg import rounds
 from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.lookup import live_rows
 from esker.engine.iceberg.table import TableId
 from esker.errors import LoadedFilesDamaged, PublishConflict
-from esker.ledger import append_once
+from esker.ledger import append_once, loaded_files, upkeep
 from esker.ledger.loaded_files import Compared, FileVersion, LoadedFiles
 from tests.folder import Folder
 
@@ -66,6 +70,68 @@ def test_a_gap_in_the_chain_is_named(files: LoadedFiles) -> None:
     record(files, "two", "three", version("a"))
     with pytest.raises(LoadedFilesDamaged):
         files.compare("three", [version("a")])
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("mode", ["append", "sync"])
+def test_the_last_run_costs_what_the_tenth_did(
+    files: LoadedFiles, monkeypatch: pytest.MonkeyPatch, mode: str, runs: int
+) -> None:
+    """Files, manifests and snapshots stay few, and so do rows where each batch takes the place of all."""
+    monkeypatch.setattr(upkeep, "KEPT_FOR", timedelta())
+    monkeypatch.setattr(loaded_files, "KEPT_FOR", timedelta())
+    sql = files.engine.spark.sql
+    previous: str | None = None
+    most: Counter[str] = Counter()
+    for number in range(runs):
+        batch = f"batch-{number:04}"
+        names = [f"path-{number}"] if mode == "append" else [f"path-{place}" for place in range(3)]
+        before = previous if mode == "append" else None
+        if number % 2 == 0:
+            record(files, f"stopped-{number:04}", before, version("stopped"))
+        if files.record(map(version, names), batch=batch, previous=before, run="run"):
+            files.put_together(batch)
+        previous = batch
+        attempt = Attempt(files.engine, FILES)
+        most |= Counter(files=attempt.data_files, rows=attempt.files.rows)
+        if number % 15 == 14:
+            (snapshots,) = sql(f"SELECT count(*) FROM {FILES.sql}.snapshots").collect()
+            (manifests,) = sql(f"SELECT count(*) FROM {FILES.sql}.manifests").collect()
+            most |= Counter(snapshots=snapshots[0], manifests=manifests[0])
+    assert most["files"] <= upkeep.MANY_FILES + 1
+    assert most["manifests"] <= upkeep.MANY_FILES + 2
+    assert most["snapshots"] <= 2 * upkeep.MANY_FILES + 2
+    if mode == "append":
+        assert set(files.upto(previous)) == {f"path-{number}" for number in range(runs)}
+        assert most["rows"] <= runs + 2 * upkeep.MANY_FILES
+    else:
+        assert set(files.upto(previous)) == {f"path-{place}" for place in range(3)}
+        assert most["rows"] <= 3 * 3 * upkeep.MANY_FILES
+    live = Attempt(files.engine, FILES).files.data
+    (folder,) = {Path(file.path.removeprefix("file:")).parent for file in live}
+    assert len(list(folder.glob("*.parquet"))) <= 3 * upkeep.MANY_FILES, "what is expired is deleted"
+
+
+def test_what_is_put_together_meanwhile_is_left_alone(
+    files: LoadedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else's batch arrives while the files are read: nothing is lost, the next time does it."""
+    monkeypatch.setattr(upkeep, "MANY_FILES", 3)
+    for number in range(3):
+        record(files, f"{number}", f"{number - 1}" if number else None, version(f"path-{number}"))
+
+    def meanwhile(*arguments: Any) -> Any:
+        monkeypatch.setattr(upkeep, "live_rows", live_rows)
+        record(LoadedFiles(files.engine, FILES, "other"), "theirs", None, version("theirs"))
+        return live_rows(*arguments)
+
+    monkeypatch.setattr(upkeep, "live_rows", meanwhile)
+    files.put_together("2")
+    assert Attempt(files.engine, FILES).data_files == 4
+    files.put_together("2")
+    assert Attempt(files.engine, FILES).data_files == 1
+    assert set(files.upto("2")) == {"path-0", "path-1", "path-2"}
+    assert set(LoadedFiles(files.engine, FILES, "other").upto("theirs")) == {"theirs"}
 
 
 def test_a_long_chain_is_walked(files: LoadedFiles) -> None:

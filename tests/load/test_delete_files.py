@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from esker.engine.iceberg import positions
+from esker.ledger import upkeep
 from tests.load.works import WORKS, Make, Works, large_in_soak
 
 pytestmark = pytest.mark.spark
@@ -77,3 +79,33 @@ def test_deletes_of_files_that_are_gone_are_dropped(make: Make) -> None:
     live = {row.file_path for row in works.sql(f"SELECT file_path FROM {WORKS}.files WHERE content = 0")}
     named = {row.file_path for row in works.sql(f"SELECT file_path FROM {WORKS}.position_deletes")}
     assert named <= live
+
+
+@pytest.mark.parametrize("rounds", [14, pytest.param(200, marks=pytest.mark.soak)])
+def test_the_memory_of_deletes_stays_few_files(
+    make: Make, monkeypatch: pytest.MonkeyPatch, rounds: int
+) -> None:
+    """Runs put it together, forget what is older than `late`, and it still knows every other delete."""
+    if rounds < 20:
+        monkeypatch.setattr(upkeep, "MANY_FILES", 5)
+        monkeypatch.setattr(upkeep, "_KEPT_SNAPSHOTS", 3)
+    monkeypatch.setattr(upkeep, "KEPT_FOR", timedelta())
+    works = make(lane="small", order_by="at", deletes="hard", late="1h")
+    works.load([{"id": number, "at": 5, "title": "a"} for number in range(rounds)])
+    works.load([{"id": 0, "at": 7, "deleted": True}])
+    works.sql(f"INSERT INTO {WORKS}__deletes SELECT 1, 9, 0, TIMESTAMP '2020-01-01 00:00:00'")
+    files, snapshots = [], []
+    for number in range(1, rounds):
+        works.load([{"id": number, "at": 7, "deleted": True}])
+        files.append(works.sql(f"SELECT count(*) FROM {WORKS}__deletes.files")[0][0])
+        snapshots.append(works.sql(f"SELECT count(*) FROM {WORKS}__deletes.snapshots")[0][0])
+    assert max(files) <= upkeep.MANY_FILES
+    assert max(snapshots) <= upkeep.MANY_FILES + upkeep._KEPT_SNAPSHOTS + 2
+    remembered = works.sql(f"SELECT id, _esker_order FROM {WORKS}__deletes ORDER BY id")
+    assert [tuple(row) for row in remembered] == [(number, 7) for number in range(rounds)]
+    # As in another process, which knows no more than the tables say.
+    monkeypatch.setattr("esker.ledger.logged._reached", {})
+    late = works.load([{"id": number, "at": 6, "title": "late"} for number in range(rounds)])
+    assert (late.rows.stale, late.batches) == (rounds, 0)
+    assert works.load([{"id": 1, "at": 8, "title": "again"}]).rows.inserted == 1
+    assert [each for each in works.project.fsck().tables if each.findings] == []

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
+from esker.errors import PartitionColumnDropped
 from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP
 from esker.ledger.foreign import FOREIGN
-from tests.load.works import WORKS, Make, Row, Works, large_in_soak
+from tests.folder import Folder
+from tests.load.works import WORKS, Make, Row, Works, both_lanes, large_in_soak
 
 pytestmark = pytest.mark.spark
 
@@ -130,3 +133,42 @@ def test_rows_without_a_number_outlive_a_delete_of_lower_ones(make: Make) -> Non
         assert 1 in works.rows(), column
     works.sql(f"DELETE FROM {WORKS} WHERE x < 5")
     assert {1, 2} == set(works.rows())
+
+
+def test_table_of_format_version_1(make_folder: Callable[..., Folder]) -> None:
+    """Its manifests leave out what came with version 2; a rewrite by others stops no later run."""
+    folder = make_folder(pipelines={"sales": Folder.files_pipeline(mode="append")})
+    engine = folder.open().engine
+    engine.open_catalog("lake")
+    spark = engine.spark
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
+    spark.sql("CREATE TABLE lake.shop.sales (id bigint) USING iceberg TBLPROPERTIES ('format-version' = '1')")
+    for number in range(3):
+        folder.write_csv(f"landing/{number}.csv", ["id"], [(number,)])
+        assert folder.run().rows.inserted == 1
+        spark.sql(f"INSERT INTO lake.shop.sales VALUES ({10 + number})")
+        spark.sql("CALL lake.system.rewrite_data_files('shop.sales', options => map('rewrite-all', 'true'))")
+    assert [row[0] for row in folder.rows()] == [0, 1, 10, 11, 12, 2]
+
+
+@both_lanes
+def test_partition_field_that_is_void(make: Make, lane: str) -> None:
+    """Format version 1 keeps a field that was dropped; with its column gone, Iceberg's Spark writer fails."""
+    works = make(partition_by=["bucket(2, id)"], lane=lane)
+    works.project.engine.open_catalog("lake")
+    works.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
+    works.sql(
+        f"CREATE TABLE {WORKS} (id bigint NOT NULL, title string, site string, day date) USING iceberg "
+        "PARTITIONED BY (site, days(day), bucket(2, id)) TBLPROPERTIES ('format-version' = '1')"
+    )
+    works.sql(f"ALTER TABLE {WORKS} DROP PARTITION FIELD site")
+    works.sql(f"ALTER TABLE {WORKS} DROP PARTITION FIELD days(day)")
+    works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('format-version' = '2')")
+    assert works.load(rows(1, 2)).rows.inserted == 2
+    works.sql(f"ALTER TABLE {WORKS} DROP COLUMN site")
+    if lane == "large":
+        with pytest.raises(PartitionColumnDropped, match=r"shop\.works"):
+            works.load(rows(3))
+        return
+    works.load(rows(2, 3, title="b"))
+    assert {row["id"]: row["title"] for row in works.read()} == {1: "a", 2: "b", 3: "b"}

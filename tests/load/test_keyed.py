@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from esker.engine.iceberg import lookup
+from esker.engine.iceberg import lookup, manifests
 from esker.engine.iceberg.table import TableId, java_table
 from esker.errors import NotWithoutSpark, RowsLost, UnsuitableKey
 from esker.events import Step
@@ -411,6 +411,44 @@ def test_identity_partitions_with_nulls(make: Make, lane: str) -> None:
     assert {n: (row["kind"], row["title"]) for n, row in works.rows().items()} == {
         n: (kinds[n - 1], None) for n in range(4)
     }
+
+
+def test_only_partitions_of_the_batch_are_opened(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small batch costs what its partitions cost, however many the table has: manifests and data files."""
+    works = make(
+        lane="small",
+        key=["tenant", "id"],
+        partition_by=["tenant", "bucket(4, id)"],
+        properties={"commit.manifest-merge.enabled": "false"},
+    )
+    tenants = [f"t{number}" for number in range(6)]
+    for tenant in tenants:
+        works.load([{"tenant": tenant, "id": number, "title": "a"} for number in range(8)])
+    works.load([{"tenant": "t1", "id": number, "title": "b"} for number in range(8)])
+    manifests._kept.clear()
+    opened: list[str] = []
+    with monkeypatch.context() as patch:
+        for module, name, place in ((manifests, "_entries", 1), (lookup, "_look_into", 0)):
+            real = getattr(module, name)
+
+            def watched(*arguments: Any, real: Any = real, place: int = place) -> Any:
+                found = arguments[place]
+                opened.append(found if isinstance(found, str) else found.path)
+                return real(*arguments)
+
+            patch.setattr(module, name, watched)
+        result = works.load([{"tenant": "t1", "id": 3, "title": "c"}])
+    assert (result.rows.updated, result.rows.inserted) == (1, 0)
+    data = [place for place in opened if place.endswith(".parquet")]
+    assert len(data) == 2, "the row of the first batch is deleted by position, that of the second is live"
+    assert all("/tenant=t1/" in place for place in data)
+    assert len({place.partition("/id_bucket=")[2].partition("/")[0] for place in data}) == 1
+    lists = [place for place in opened if place.endswith(".avro") and "/works/" in place]
+    assert len(lists) == 3, "rows of two batches, and deletes of one"
+    stored = {(row["tenant"], row["id"]): row["title"] for row in works.read()}
+    assert len(stored) == 48
+    assert {key for key, title in stored.items() if title != "a"} == {("t1", number) for number in range(8)}
+    assert stored["t1", 3] == "c"
 
 
 @large_in_soak
@@ -837,6 +875,23 @@ def batch(values: list[float | None], begin: int, name: str = "first") -> pa.Tab
     """Return a row for each value, numbered on."""
     ids = pa.array(range(begin, begin + len(values)), pa.int64())
     return pa.table({"id": ids, "x": pa.array(values, pa.float64()), "name": [name] * len(values)})
+
+
+def test_files_of_the_small_lane_end_at_the_size_that_the_table_says(make: Make) -> None:
+    """A batch of many rows becomes several files, each about as large as `write.target-file-size-bytes`."""
+    count = 70_000
+    batch = pa.table(
+        {"id": range(count), "title": [f"{number * 7919 % 65_537:x}" * 3 for number in range(count)]}
+    )
+    works = make(lane="small", properties={"write.target-file-size-bytes": "100000"})
+    works.load(batch)
+    files = works.sql(f"SELECT record_count, file_size_in_bytes AS size FROM {WORKS}.data_files")
+    assert sorted(file.record_count for file in files) == [10_000, 20_000, 20_000, 20_000]
+    works.change(properties={})
+    works.load(pa.table({"id": range(count), "title": ["b"] * count}))
+    files = works.sql(f"SELECT record_count FROM {WORKS}.data_files WHERE record_count = {count}")
+    assert len(files) == 1, "half a gigabyte is not reached"
+    assert works.sql(f"SELECT count(*), min(title), max(title) FROM {WORKS}") == [(count, "b", "b")]
 
 
 # --- executors ------------------------------------------------------------------------------------

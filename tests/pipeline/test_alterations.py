@@ -10,8 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from esker.engine.iceberg.table import Table, TableId, load
 from esker.errors import ChangeNotApplied, ColumnsFrozen, TypeConflict, UnsuitableKey
-from esker.pipeline.table_changes import DropColumns, Repartition, TableChange, WidenColumns
+from esker.pipeline.table_changes import (
+    AddColumns,
+    DropColumns,
+    IdentifyBy,
+    ReorderColumns,
+    Repartition,
+    TableChange,
+    WidenColumns,
+)
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -218,3 +227,131 @@ def test_a_plan_tells_what_partitions_cost(make_folder: MakeFolder) -> None:
     assert any("each gets a partition" in note for note in notes)
     folder.change(partition_by=["id"])
     assert "every key gets a partition of its own" in str(folder.open().plan(["sales"])[0].notes)
+
+
+def stored(folder: Folder, table: str = "shop.sales") -> Table:
+    engine = folder.open().engine
+    engine.open_catalog("lake")
+    return load(engine, TableId("lake", table))
+
+
+def test_a_key_identifies_rows_without_a_contract(make_folder: MakeFolder) -> None:
+    """Other engines and readers see which columns identify a row; rows without a key are still set aside."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=pa.array([1, None], pa.int64()), title=["a", "b"])
+    assert folder.run().rows.quarantined == 1
+    assert stored(folder).identifier == ("id",)
+    assert stored(folder, "shop.sales__changes").identifier == ()
+    deliver(folder, "2", id=pa.array([None, 1, 2], pa.int64()), title=["c", "d", "e"])
+    assert changes(folder) == []
+    result = folder.run()
+    assert (result.rows.quarantined, result.rows.updated, result.rows.inserted) == (1, 1, 1)
+    assert folder.rows("shop.sales", "id", "title") == [(1, "d"), (2, "e")]
+
+
+def test_a_key_of_a_table_that_knew_none(make_folder: MakeFolder) -> None:
+    """Columns that may be empty cannot identify rows, and stay so; required ones do from the next run on."""
+    folder = keyed(make_folder)
+    engine = folder.open().engine
+    engine.open_catalog("lake")
+    engine.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.shop")
+    engine.spark.sql("CREATE TABLE lake.shop.sales (id bigint, title string) USING iceberg")
+    deliver(folder, "1", id=[1], title=["a"])
+    folder.run()
+    assert stored(folder).identifier == ()
+    engine.spark.sql("DROP TABLE lake.shop.sales")
+    engine.spark.sql("DROP TABLE lake.shop.sales__changes")
+    engine.spark.sql("CREATE TABLE lake.shop.sales (id bigint NOT NULL, title string) USING iceberg")
+    assert IdentifyBy in [type(change) for change in changes(folder)]
+    folder.run()
+    assert stored(folder).identifier == ("id",)
+
+
+@pytest.mark.parametrize("mode", ["delete_insert", "scd2"])
+def test_a_key_of_several_rows_identifies_none(make_folder: MakeFolder, mode: str) -> None:
+    folder = keyed(make_folder)
+    folder.change(mode=mode)
+    deliver(folder, "1", id=[1], title=["a"])
+    folder.run()
+    assert stored(folder).identifier == ()
+
+
+def test_columns_are_ordered_as_declared_when_the_order_counts(make_folder: MakeFolder) -> None:
+    """Only with column_order: declared. Rows, hashes and files stay; what is added comes in its place."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=[1, 2], title=["a", "b"], city=["x", "y"])
+    folder.run()
+    columns = {"city": {"type": "string"}, "id": {"type": "bigint"}, "title": {"type": "string"}}
+    folder.change(columns=columns, evolution="freeze")
+    assert changes(folder) == []
+    folder.change(
+        column_order="declared", columns={"city": {"type": "string"}, "zip": {"type": "int"}, **columns}
+    )
+    before = data_files(folder)
+    deliver(folder, "2", id=[1, 2], title=["a", "c"], city=["x", "y"])
+    assert [type(change) for change in changes(folder)][:2] == [AddColumns, ReorderColumns]
+    with pytest.raises(ChangeNotApplied) as caught:
+        folder.run()
+    assert "order the columns of table shop.sales: city, zip, id, title" in caught.value.reason
+    project = folder.open()
+    project.apply(project.plan(["sales"]))
+    assert [column.name for column in stored(folder).columns][:4] == ["city", "zip", "id", "title"]
+    assert before == data_files(folder)
+    result = folder.run()
+    assert (result.rows.unchanged, result.rows.updated) == (1, 1)
+    assert folder.rows("shop.sales", "id", "title", "city", "zip") == [
+        (1, "a", "x", None),
+        (2, "c", "y", None),
+    ]
+    assert changes(folder) == []
+
+
+def test_a_new_table_is_ordered_as_declared(make_folder: MakeFolder) -> None:
+    folder = keyed(make_folder, column_order="declared", columns={"title": {"type": "string"}})
+    deliver(folder, "1", id=[1], title=["a"])
+    folder.run()
+    assert [column.name for column in stored(folder).columns][:2] == ["title", "id"]
+    assert changes(folder) == []
+
+
+def test_properties_follow_the_project(make_folder: MakeFolder) -> None:
+    """Those that change are set, those that are gone are removed, and those of others stay."""
+    folder = keyed(
+        make_folder, properties={"write.metadata.metrics.max-inferred-column-defaults": "50", "a": "1"}
+    )
+    deliver(folder, "1", id=[1])
+    folder.run()
+    assert changes(folder) == []
+    sql = folder.open().engine.spark.sql
+    sql("ALTER TABLE lake.shop.sales SET TBLPROPERTIES ('owner.team' = 'them')")
+    folder.change(properties={"a": "2", "b": "3"})
+    [change] = changes(folder)
+    assert str(change) == (
+        "set properties of table shop.sales: a = 2, b = 3, "
+        "write.metadata.metrics.max-inferred-column-defaults is removed"
+    )
+    folder.run()
+    assert changes(folder) == []
+    found = stored(folder).properties
+    assert (found["a"], found["b"], found["owner.team"]) == ("2", "3", "them")
+    assert "write.metadata.metrics.max-inferred-column-defaults" not in found
+    folder.change(properties={})
+    folder.run()
+    assert not {"a", "b"} & stored(folder).properties.keys()
+    assert changes(folder) == []
+
+
+def test_properties_of_a_table_of_an_earlier_version(make_folder: MakeFolder) -> None:
+    """Which properties were set is written down first; from then on they can be removed."""
+    folder = keyed(make_folder, properties={"a": "1"})
+    deliver(folder, "1", id=[1])
+    folder.run()
+    sql = folder.open().engine.spark.sql
+    sql("ALTER TABLE lake.shop.sales UNSET TBLPROPERTIES ('esker.properties.sales')")
+    assert [str(change) for change in changes(folder)] == [
+        "write down which properties of table shop.sales the project sets"
+    ]
+    folder.run()
+    folder.change(properties={})
+    folder.run()
+    assert "a" not in stored(folder).properties

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from esker.errors import Interrupted, LedgerUnreadable
+from esker.errors import Interrupted, LedgerTooNew, LedgerUnreadable
 from esker.events import Step
 from esker.recover.finding import Finding
 from tests.command import CHILD_SPARK, esker
@@ -140,6 +141,19 @@ def test_a_property_that_was_edited(make: Make) -> None:
             works.load([{"id": 1, "at": 9, "name": "opal"}])
         works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('{name}' = '{stored[name]}')")
     assert findings(works.project.fsck()) == []
+
+
+def test_a_property_of_a_newer_esker(make: Make) -> None:
+    """It is no damage: the other version is needed, by fsck and by a run."""
+    works = make(order_by="at")
+    load(works)
+    newer = json.dumps({**json.loads(works.properties()["esker.head"]), "version": 2})
+    works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('esker.head' = '{newer}')")
+    found = only(findings(works.project.fsck()))
+    assert (found.check, found.is_damage) == ("ledger", False)
+    assert "Install that version" in found.remedy
+    with pytest.raises(LedgerTooNew, match=r"esker\.head"):
+        works.load([{"id": 1, "at": 9, "name": "opal"}])
 
 
 def test_tables_that_do_not_fit_together(make: Make) -> None:

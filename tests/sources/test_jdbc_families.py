@@ -107,6 +107,11 @@ def test_tables_come_and_go(make_folder: MakeFolder) -> None:
         "main.customers is no longer in the database; table raw.customers stays as it is",
     )
     assert folder.rows("raw.customers", "region", "id") == [("north", 1)]
+    shown = {name: folder.open().show(f"raw.{name}").table for name in ("orders", "customers")}
+    assert {name: table.identifier for name, table in shown.items()} == {
+        "orders": ("id",),
+        "customers": ("region", "id"),
+    }
     lines = status(folder)
     assert {name for name, line in lines.items() if line.is_gone} == {"shop.customers"}
     assert (lines["shop.orders"].table, lines["shop.orders"].status) == ("raw.orders", "succeeded")

@@ -7,7 +7,6 @@ that the table's outbox names: they are read in their place, as if somebody had 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,11 +34,11 @@ from esker.ledger.change_columns import CHANGESET, COMMITTED_AT, ROW, RUN
 from esker.ledger.entry import read_head
 from esker.ledger.owed import (
     LOG,
-    LOGGED_AT,
     Named,
     OutboxEntry,
     first_kept,
     gaps_in,
+    logged_at,
     logged_in,
     places_in,
     read_outbox,
@@ -317,13 +316,13 @@ def _check_same(named: Named, log: OpenTable) -> None:
     """Raise SideTableForeign for a log that is another one, or that was rolled back."""
     if str(log.metadata.table_uuid) != named.uuid:
         raise SideTableForeign(named.table)
-    told = log.properties.get(LOGGED_AT)
-    if told is None:
+    at = logged_at(log.properties)
+    if at is None:
         return
-    at, line = json.loads(told), log.lineage()
-    is_there = any(each.snapshot_id == at["snapshot"] for each in line)
+    (snapshot, sequence), line = at, log.lineage()
+    is_there = any(each.snapshot_id == snapshot for each in line)
     is_cut = bool(line) and line[0].parent_snapshot_id is not None
     # Where it is expired, at least nothing older may be the newest.
-    is_behind = not line or (line[-1].sequence_number or 0) < at["sequence"]
+    is_behind = not line or (line[-1].sequence_number or 0) < sequence
     if not is_there and (not is_cut or is_behind):
         raise SideTableForeign(named.table)

@@ -108,14 +108,13 @@ class SparkLog(ReadableLog):
         return (found.id, found.sequence) if found is not None else None
 
     def run_of(self, changeset: int) -> str | None:
-        if self.log.is_reachable:
-            files = self.files(changeset - 1, changeset)
-            if not files:
-                return None
-            if can_read(self.log.files, self.log.schema, files):
-                rows = live_rows(self.log.files, self.log.schema, files, (CHANGESET, RUN))
-                runs = rows.filter(pc.equal(rows.column(CHANGESET), changeset)).column(RUN)
-                return runs[0].as_py() if len(runs) else None
+        files = self.files(changeset - 1, changeset)
+        if not files:
+            return None
+        if can_read(self.log.files, self.log.schema, files):
+            rows = live_rows(self.log.files, self.log.schema, files, (CHANGESET, RUN))
+            runs = rows.filter(pc.equal(rows.column(CHANGESET), changeset)).column(RUN)
+            return runs[0].as_py() if len(runs) else None
         with explained("cannot read the change log", self.engine.log):
             first = self.rows().where(F.col(CHANGESET) == changeset).select(RUN).first()
         return first[0] if first is not None else None

@@ -113,6 +113,19 @@ class LedgerUnreadable(LedgerError):
         )
 
 
+class LedgerTooNew(LedgerError):
+    """A table property of Esker's was written by a newer Esker: this one does not know all that it says."""
+
+    code = "ESK-LEDGER-012"
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(
+            f'table property "{name}" was written by a newer Esker',
+            reason=f"{why}. Going on would lose what it says.",
+            remedy="Install that version of Esker here too.",
+        )
+
+
 class LedgerTooLarge(LedgerError):
     """A ledger entry is larger than catalogs can keep."""
 

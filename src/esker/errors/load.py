@@ -101,6 +101,21 @@ class RowsLost(LoadError):
         )
 
 
+class PartitionColumnDropped(LoadError):
+    """A table is partitioned by a column that it no longer has: Spark cannot write into it."""
+
+    code = "ESK-LOAD-024"
+
+    def __init__(self, table: str, field: str) -> None:
+        super().__init__(
+            f'Spark cannot write into table "{table}"',
+            reason=f'The column of its partition field "{field}" was dropped. A table that was created in '
+            "format version 1 keeps the field, and Iceberg's Spark writer fails on it.",
+            remedy="Small batches of modes with a key are written without Spark (lane: small). For others "
+            "create the table again, with CREATE TABLE … AS SELECT in any engine, and adopt it: esker adopt.",
+        )
+
+
 class PartitionsMixed(LoadError):
     """Files of an earlier partitioning hold rows of several partitions, and the format cannot delete some."""
 

@@ -13,8 +13,11 @@ from esker.errors import EskerError, PublishConflict
 _TRIES = 20
 
 
-def append_once(engine: Engine, staged: StagedFiles, batch: str, summary: Mapping[str, str]) -> None:
-    """Append files to their table. `batch` is unique to them. Raises PublishConflict."""
+def append_once(engine: Engine, staged: StagedFiles, batch: str, summary: Mapping[str, str]) -> int:
+    """Append files to their table, and return how many it has then. `batch` is unique to them.
+
+    Raises PublishConflict.
+    """
     failure: SwapFailed | None = None
     for may_try in rounds(_TRIES):
         try:
@@ -24,14 +27,15 @@ def append_once(engine: Engine, staged: StagedFiles, batch: str, summary: Mappin
                 raise
             continue
         if failure and attempt.last_snapshot_with("esker.batch", batch) is not None:
-            return  # the answer was lost, the commit was not
+            return attempt.data_files  # the answer was lost, the commit was not
         if not may_try:
             break
         try:
             attempt.append(staged, {"esker.batch": batch, **summary})
+            files = attempt.built_files()
             attempt.swap()
         except SwapFailed as error:
             failure = error
         else:
-            return
+            return files
     raise PublishConflict(str(staged.table), _TRIES, str(failure))

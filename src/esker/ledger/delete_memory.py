@@ -14,12 +14,16 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.lookup import Keys, look_up
+from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.ledger.change_log import CHANGESET, ORDER
+from esker.ledger.logged import logged_in, logged_properties
 from esker.ledger.outbox import drain
 from esker.ledger.side_table import DELETED_AT, DELETES, OpenSide, SideTable, Stamp
+from esker.ledger.upkeep import put_together
 from esker.project.pipelines import Pipeline
 from esker.project.types import Column, Plain
 
@@ -52,6 +56,26 @@ class DeleteMemory(OpenSide):
             return None
         drain(engine, table, properties)
         return cls.of(engine, side.id)
+
+    @classmethod
+    def put_together(cls, engine: Engine, side: SideTable, since: datetime) -> None:
+        """Put the files of a memory together, without deletes from before a moment."""
+        before = pa.scalar(since, pa.timestamp("us", tz="UTC"))
+
+        def is_old(attempt: Attempt, file: FileEntry) -> bool:
+            newest = file.highest(attempt.schema.ids[DELETED_AT])
+            return newest is not None and newest < before.value
+
+        def marks(attempt: Attempt, snapshot: int, sequence: int) -> dict[str, str]:
+            return logged_properties(logged_in(attempt.properties), snapshot, sequence)
+
+        put_together(
+            engine,
+            side.id,
+            lambda rows, is_whole: rows.filter(pc.greater_equal(rows[DELETED_AT], before)),
+            is_old=is_old,
+            marks=marks,
+        )
 
     def recall(self, keys: Keys, since: datetime, *, only_newest: bool) -> pa.Table:
         """Return the remembered order values of keys, or the newest of each: columns `asked`, `forgotten`."""

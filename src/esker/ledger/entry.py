@@ -8,12 +8,12 @@ snapshots and decide nothing.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
-from esker.errors import LedgerTooLarge, LedgerUnreadable
+from esker.errors import LedgerTooLarge
+from esker.ledger.stored_json import as_document, as_text, check_fields, read_property
 
 HEAD = "esker.head"
 _PREFIX = "esker.ledger."
@@ -21,7 +21,6 @@ _LIMIT = 3_500
 """Bytes of an entry. Hive's metastore and others cut or refuse longer properties."""
 
 Position = Mapping[str, Any]
-_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,14 @@ class Head:
     sequence: int
 
 
+_Kind = TypeVar("_Kind", LedgerEntry, Head)
+
+
 def read_entry(properties: Mapping[str, str], pipeline: str) -> LedgerEntry | None:
-    """Return a pipeline's entry, or None when it has never published into the table."""
+    """Return a pipeline's entry, or None when it has never published into the table.
+
+    Raises LedgerTooNew or LedgerUnreadable, as do all that read properties of Esker's.
+    """
     return _read(properties, _PREFIX + pipeline, LedgerEntry)
 
 
@@ -66,12 +71,12 @@ def pipelines_in(properties: Mapping[str, str]) -> list[str]:
 
 def head_property(head: Head) -> dict[str, str]:
     """Return the table property that holds a head."""
-    return {HEAD: _json(asdict(head))}
+    return {HEAD: as_document(asdict(head))}
 
 
 def as_properties(pipeline: str, entry: LedgerEntry, head: Head) -> dict[str, str]:
     """Return the table properties that hold an entry and the head, or raise LedgerTooLarge."""
-    text = _json(asdict(entry))
+    text = as_document(asdict(entry))
     if len(text.encode()) > _LIMIT:
         raise LedgerTooLarge(pipeline, len(text.encode()), _LIMIT)
     return {_PREFIX + pipeline: text, **head_property(head)}
@@ -79,18 +84,12 @@ def as_properties(pipeline: str, entry: LedgerEntry, head: Head) -> dict[str, st
 
 def entry_digest(entry: LedgerEntry | None) -> str:
     """Return a text that is equal for equal entries only."""
-    return hashlib.sha256(_json(asdict(entry) if entry else None).encode()).hexdigest()
+    return hashlib.sha256(as_text(asdict(entry) if entry else None).encode()).hexdigest()
 
 
 def _read(properties: Mapping[str, str], name: str, kind: type[_Kind]) -> _Kind | None:
-    text = properties.get(name)
-    if text is None:
-        return None
-    try:
-        return kind(**json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise LedgerUnreadable(name, text) from error
+    def build(document: Any) -> _Kind:
+        check_fields(document, [field.name for field in fields(kind)])
+        return kind(**document)
 
-
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return read_property(properties, name, build)

@@ -10,7 +10,6 @@ it rewrote one that is.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +18,8 @@ from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.metadata import Snapshot
 from esker.ledger.entry import read_head
-from esker.ledger.side_table import as_text
+from esker.ledger.owed import as_pairs
+from esker.ledger.stored_json import as_text, read_property
 from esker.project.reserved import HASH_COLUMN
 
 FOREIGN = "esker.foreign"
@@ -59,9 +59,14 @@ class Foreign:
         return f"others changed the table since Esker's last publish ({'; '.join(named)}){consequence}"
 
 
+def foreign_ranges(properties: Mapping[str, str]) -> tuple[Range, ...]:
+    """Return the commits of others that a table's properties name, by their sequence numbers."""
+    return read_property(properties, FOREIGN, as_pairs) or ()
+
+
 def foreign(attempt: Attempt) -> Foreign:
     """Return what others have written into a table, as far as it may still be there."""
-    known: tuple[Range, ...] = tuple((a, b) for a, b in json.loads(attempt.properties.get(FOREIGN, "[]")))
+    known = foreign_ranges(attempt.properties)
     head = read_head(attempt.properties)
     if head is None:
         return all_foreign(attempt)

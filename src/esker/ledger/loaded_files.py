@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from esker.engine.compat import from_arrow, to_arrow
 from esker.engine.failures import explained
-from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.create import NewTable, create
 from esker.engine.iceberg.lookup import Keys, look_up
 from esker.engine.iceberg.stage import StagedFiles, stage
@@ -28,8 +28,11 @@ from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, exists
 from esker.engine.session import Engine
 from esker.errors import LoadedFilesDamaged
 from esker.ledger.append_once import append_once
+from esker.ledger.upkeep import KEPT_FOR, MANY_FILES, put_together
 from esker.project.types import Column, Plain
 
+_SPARE = 20
+"""Batches of a pipeline that do not count and are kept, however old they are."""
 _MOST_ROWS = 200_000
 """So many rows are read by this process; more are compared by Spark."""
 _COLUMNS = (
@@ -132,7 +135,10 @@ class LoadedFiles:
         if not exists(self.engine, self.table):
             return None
         attempt = Attempt(self.engine, self.table)
-        files = attempt.files
+        try:
+            files = attempt.files
+        except SwapFailed:
+            return None  # expired meanwhile: Spark looks again
         if sum(file.records for file in files.data) > _MOST_ROWS or files.has_equality_deletes:
             return None
         if any(file.format != "parquet" for file in files.data):
@@ -165,8 +171,11 @@ class LoadedFiles:
         chain = self._chain(to_arrow(own.select("batch", "previous").distinct()), batch)
         return own.join(F.broadcast(from_arrow(self.engine.spark, chain)), "batch")
 
-    def record(self, files: Iterable[FileVersion], *, batch: str, previous: str | None, run: str) -> None:
-        """Write down the files of a batch. It counts once the ledger names the batch."""
+    def record(self, files: Iterable[FileVersion], *, batch: str, previous: str | None, run: str) -> bool:
+        """Write down the files of a batch. It counts once the ledger names the batch.
+
+        Return whether the record has so many files that they should be put together after the publish.
+        """
         if not exists(self.engine, self.table):
             create(self.engine, NewTable(self.table, _COLUMNS, (), TABLE_DEFAULTS))
         now = datetime.now(UTC)
@@ -184,7 +193,31 @@ class LoadedFiles:
             for file in files
         ]
         staged = self._stage(pa.Table.from_pylist(rows, schema=_ARROW), batch)
-        append_once(self.engine, staged, batch, {"esker.pipeline": self.pipeline, "esker.run": run})
+        summary = {"esker.pipeline": self.pipeline, "esker.run": run}
+        return append_once(self.engine, staged, batch, summary) >= MANY_FILES
+
+    def put_together(self, published: str) -> None:
+        """Put the files of the record together, now that the ledger names a batch.
+
+        Batches that are not on its chain were never published, or a complete one took their place. They
+        mean nothing, unless somebody goes back to an earlier state: the newest of them are kept.
+        """
+
+        def counted(rows: pa.Table, is_whole: bool) -> pa.Table:
+            kept = self._without_old(rows, published) if is_whole else rows
+            return kept.sort_by([("pipeline", "ascending"), ("path", "ascending")])
+
+        put_together(self.engine, self.table, counted)
+
+    def _without_old(self, rows: pa.Table, published: str) -> pa.Table:
+        own = rows.filter(pc.equal(rows["pipeline"], self.pipeline))
+        links = own.group_by(["batch", "previous"]).aggregate([("written_at", "max")])
+        chain = self._chain(links, published)["batch"].combine_chunks()
+        spare = links.filter(pc.invert(pc.is_in(links["batch"], value_set=chain)))
+        spare = spare.sort_by([("written_at_max", "descending")]).slice(_SPARE)
+        before = pa.scalar(datetime.now(UTC) - KEPT_FOR, spare["written_at_max"].type)
+        old = spare.filter(pc.less(spare["written_at_max"], before))["batch"].combine_chunks()
+        return rows.filter(pc.invert(pc.is_in(rows["batch"], value_set=old)))
 
     def _stage(self, rows: pa.Table, batch: str) -> StagedFiles:
         attempt = Attempt(self.engine, self.table)

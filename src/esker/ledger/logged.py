@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from esker.engine.iceberg.commit import Attempt
 from esker.errors import SideTableForeign
-from esker.ledger.owed import GAPS, LOGGED, LOGGED_AT, as_text, gaps_in, logged_in
+from esker.ledger.owed import GAPS, LOGGED, LOGGED_AT, as_text, gaps_in, logged_at, logged_in
 from esker.ledger.side_table import SideTable
+from esker.ledger.stored_json import as_document
 
 __all__ = [
     "forget",
@@ -34,11 +34,9 @@ def look_at(side: SideTable, attempt: Attempt) -> int:
     """Return the last changeset in a side table, or raise SideTableForeign if it is not the one we know."""
     if attempt.uuid != side.uuid:
         raise SideTableForeign(str(side.id))
-    at = attempt.properties.get(LOGGED_AT)
-    if at is not None:
-        known = json.loads(at)
-        if attempt.descends(known["snapshot"], known["sequence"]) is False:
-            raise SideTableForeign(str(side.id))
+    at = logged_at(attempt.properties)
+    if at is not None and attempt.descends(*at) is False:
+        raise SideTableForeign(str(side.id))
     _reached[side.uuid] = logged_in(attempt.properties)
     return _reached[side.uuid]
 
@@ -65,4 +63,4 @@ def skipped(properties: Mapping[str, str], upto: int) -> dict[str, str]:
 
 def logged_properties(changeset: int, snapshot: int, sequence: int) -> dict[str, str]:
     """Return the properties by which a side table says how far it is."""
-    return {LOGGED: str(changeset), LOGGED_AT: as_text({"snapshot": snapshot, "sequence": sequence})}
+    return {LOGGED: str(changeset), LOGGED_AT: as_document({"snapshot": snapshot, "sequence": sequence})}

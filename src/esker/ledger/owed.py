@@ -5,15 +5,43 @@ Also what these say of themselves: how far they are. Whoever reads, with Spark o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from esker.errors import LedgerUnreadable
+from esker.ledger.stored_json import as_text, check_fields, read_property
+
+__all__ = [
+    "DELETES",
+    "GAPS",
+    "LOG",
+    "LOGGED",
+    "LOGGED_AT",
+    "OUTBOX",
+    "QUALITY",
+    "QUARANTINE",
+    "SIDES",
+    "TRIMMED",
+    "Files",
+    "Named",
+    "OutboxEntry",
+    "Place",
+    "Trimmed",
+    "as_places",
+    "as_text",
+    "first_kept",
+    "gaps_in",
+    "logged_at",
+    "logged_in",
+    "places_in",
+    "read_outbox",
+    "trimmed",
+]
 
 LOG = "esker.log"
 QUARANTINE = "esker.quarantine"
@@ -49,14 +77,12 @@ class Named:
     @classmethod
     def by(cls, properties: Mapping[str, str], name: str) -> Named | None:
         """Return the side table that a table names, if it names one, or raise LedgerUnreadable."""
-        text = properties.get(name)
-        if text is None:
-            return None
-        try:
-            known = json.loads(text)
-            return cls(known["table"], known["uuid"], known["location"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise LedgerUnreadable(name, text) from error
+
+        def build(document: Any) -> Named:
+            check_fields(document, ("table", "uuid", "location"))
+            return cls(document["table"], document["uuid"], document["location"])
+
+        return read_property(properties, name, build)
 
 
 @dataclass(frozen=True)
@@ -78,6 +104,7 @@ class OutboxEntry:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> OutboxEntry:
+        check_fields(document, ("n", "s", "a", *_SHORT.values()))
         number = document["n"]
         owed = {name: document[short] for name, short in _SHORT.items() if short in document}
         return cls(
@@ -90,11 +117,11 @@ class OutboxEntry:
 
 def read_outbox(properties: Mapping[str, str]) -> tuple[OutboxEntry, ...]:
     """Return the entries of a table's outbox, oldest first, or raise LedgerUnreadable."""
-    text = properties.get(OUTBOX, "[]")
-    try:
-        return tuple(OutboxEntry.from_json(entry) for entry in json.loads(text))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise LedgerUnreadable(OUTBOX, text) from error
+
+    def build(entries: Any) -> tuple[OutboxEntry, ...]:
+        return tuple(OutboxEntry.from_json(entry) for entry in entries)
+
+    return read_property(properties, OUTBOX, build) or ()
 
 
 def logged_in(properties: Mapping[str, str]) -> int:
@@ -107,20 +134,49 @@ def logged_in(properties: Mapping[str, str]) -> int:
 
 def gaps_in(properties: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
     """Return the first and last changeset of each gap of a change log, or raise LedgerUnreadable."""
-    text = properties.get(GAPS, "[]")
-    try:
-        return tuple((int(first), int(last)) for first, last in json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise LedgerUnreadable(GAPS, text) from error
+    return read_property(properties, GAPS, as_pairs) or ()
+
+
+def logged_at(properties: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return id and sequence number of a side table's last append, if it was appended to."""
+
+    def build(document: Any) -> tuple[int, int]:
+        check_fields(document, ("snapshot", "sequence"))
+        return int(document["snapshot"]), int(document["sequence"])
+
+    return read_property(properties, LOGGED_AT, build)
+
+
+@dataclass(frozen=True)
+class Trimmed:
+    """What a change log says of the changes that have left it."""
+
+    first: int
+    """The oldest changeset that is there in full."""
+    at: datetime | None
+    """When somebody looked last whether there is something to forget."""
+
+
+def trimmed(properties: Mapping[str, str]) -> Trimmed | None:
+    """Return what a change log says of changes that have left it, if it says anything."""
+
+    def build(document: Any) -> Trimmed:
+        check_fields(document, ("first", "at"))
+        at = document["at"]
+        return Trimmed(int(document["first"]), datetime.fromisoformat(at) if at is not None else None)
+
+    return read_property(properties, TRIMMED, build)
 
 
 def first_kept(properties: Mapping[str, str]) -> int:
     """Return the oldest changeset that is in a change log in full, or raise LedgerUnreadable."""
-    text = properties.get(TRIMMED)
-    try:
-        return int(json.loads(text)["first"]) if text is not None else 1
-    except (KeyError, TypeError, ValueError) as error:
-        raise LedgerUnreadable(TRIMMED, str(text)) from error
+    known = trimmed(properties)
+    return known.first if known is not None else 1
+
+
+def as_pairs(pairs: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+    """Return ranges as they stand in JSON."""
+    return tuple((int(first), int(last)) for first, last in pairs)
 
 
 def as_places(files: Iterable[Any]) -> tuple[Place, ...]:
@@ -132,8 +188,3 @@ def places_in(listed: bytes) -> tuple[Place, ...]:
     """Return names and sizes as they stand in a file of their own."""
     found = pq.read_table(pa.BufferReader(listed)).to_pydict()
     return as_places(zip(found["name"], found["size"], strict=True))
-
-
-def as_text(value: Any) -> str:
-    """Return a value as short JSON, equal for equal values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -8,7 +8,6 @@ removed from the store when the log's old snapshots are expired.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -17,8 +16,9 @@ from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
 from esker.errors import SideTableLost
 from esker.ledger.change_log import CHANGESET, COMMITTED_AT
-from esker.ledger.owed import TRIMMED, as_text
+from esker.ledger.owed import TRIMMED, trimmed
 from esker.ledger.reindexes import REINDEX_TAG
+from esker.ledger.stored_json import as_document
 from esker.ledger.tag_names import CONSUMER_TAG, START_TAG
 
 _EVERY = timedelta(days=1)
@@ -37,11 +37,8 @@ class Retained:
 
     @classmethod
     def of(cls, attempt: Attempt) -> Retained:
-        text = attempt.properties.get(TRIMMED)
-        if text is None:
-            return cls(1, None)
-        known = json.loads(text)
-        return cls(known["first"], datetime.fromisoformat(known["at"]))
+        known = trimmed(attempt.properties)
+        return cls(known.first, known.at) if known is not None else cls(1, None)
 
     def is_due(self, now: datetime) -> bool:
         """Tell whether it is time to look again."""
@@ -50,7 +47,7 @@ class Retained:
     def property(self) -> dict[str, str]:
         """Return the property by which the log says it."""
         at = self.looked_at.isoformat() if self.looked_at else None
-        return {TRIMMED: as_text({"first": self.first, "at": at})}
+        return {TRIMMED: as_document({"first": self.first, "at": at})}
 
 
 def trim(engine: Engine, log: TableId, keep: timedelta, now: datetime) -> Retained:

@@ -32,6 +32,7 @@ from esker.ledger.owed import (
     as_text,
     places_in,
 )
+from esker.ledger.stored_json import as_document
 from esker.project.types import quoted
 
 __all__ = [
@@ -73,7 +74,7 @@ class SideTable:
     def registration(self) -> dict[str, str]:
         """Return the property by which the table knows it."""
         known = {"table": self.id.name, "uuid": self.uuid, "location": self.location}
-        return {self.property: as_text(known)}
+        return {self.property: as_document(known)}
 
     @classmethod
     def registered(cls, properties: Mapping[str, str], name: str, catalog: str) -> SideTable | None:

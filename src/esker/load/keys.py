@@ -41,6 +41,12 @@ def version_columns(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Co
     )
 
 
+def identifying_key(pipeline: Pipeline) -> tuple[str, ...]:
+    """Return the key columns if each value of them has one row, in the modes that see to it."""
+    is_unique = pipeline.is_keyed and pipeline.mode not in ("delete_insert", "scd2")
+    return tuple(pipeline.key) if is_unique else ()
+
+
 def check_key(pipeline: Pipeline, columns: tuple[Column, ...]) -> None:
     """Raise UnsuitableKey unless key, order and mark of deletes are columns that can serve as such."""
     for name in pipeline.key:

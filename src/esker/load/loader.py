@@ -13,9 +13,11 @@ from esker.contracts.evolution import Added, Differences, with_changes
 from esker.engine.iceberg.stage import StagedFiles
 from esker.errors import EskerError, Held, LogAhead, LogGap, SideTableForeign
 from esker.events import Listener, Progressed, Reached, Step
+from esker.ledger.delete_memory import DeleteMemory
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.outbox import drain
 from esker.ledger.retention import Retained, trim
+from esker.ledger.side_table import DELETES
 from esker.load.audits import AuditedChange, Audits
 from esker.load.batch import Batch, Loading
 from esker.load.counts import RowCounts
@@ -159,6 +161,12 @@ class Loader:
         except EskerError as error:
             return f"{error.message}: {error.reason}"
         return None
+
+    def put_together(self, now: datetime) -> None:
+        """Put the files of the memory of deletes together, if this run added to them and they are many."""
+        side, memory = self.publisher.sides.get(DELETES), self.loading.memory
+        if side is not None and memory is not None:
+            DeleteMemory.put_together(self.loading.engine, side, now - memory.needed)
 
     def forget(self, now: datetime) -> str | None:
         """Take old changes out of the change log, once a day; return why that could not be done."""

@@ -20,3 +20,5 @@ class Memory:
     """Opens it, and makes it when there is none."""
     late: timedelta
     """How long a delete is remembered."""
+    needed: timedelta
+    """How long any pipeline needs it, also to tell the changes of a batch again."""

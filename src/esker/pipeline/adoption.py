@@ -29,7 +29,7 @@ from esker.ledger.state import State
 from esker.load.adoption import TakeOver, take_over
 from esker.load.keys import check_key
 from esker.load.standing import is_rewound
-from esker.pipeline.alterations import alterations, creation, log_alterations
+from esker.pipeline.alterations import alterations, creation, log_alterations, without_key
 from esker.pipeline.table_changes import MapNames, TableChange, UpgradeTable
 from esker.pipeline.tables import files_table_of, log_of, table_of
 from esker.project import Pipeline
@@ -102,7 +102,10 @@ def plan_adoption(engine: Engine, table: TableId, pattern: str | None = None) ->
         raise TableNotFound(str(table), [])
     files, source = _files(engine, name, pipeline, pattern) if pattern is not None else ((), None)
     sent = source.sent(source.plan(None)) if source is not None else Sent(())
-    altered = creation(pipeline, table, sent) if present is None else alterations(pipeline, present, sent)
+    if present is None:
+        altered = creation(pipeline, table, sent, name=name)
+    else:
+        altered = alterations(pipeline, present, sent, name=name)
     attempt = Attempt(engine, table) if present is not None else None
     rewound = attempt is not None and is_rewound(attempt)
     if files:
@@ -125,6 +128,8 @@ def plan_adoption(engine: Engine, table: TableId, pattern: str | None = None) ->
     if files:
         changes += (MapNames(table),)
     census = _census(engine, pipeline, present, files, altered.columns)
+    if census.keyless or census.surplus:
+        changes = without_key(changes)
     if files and census.keyless and any(c.required and c.name in pipeline.key for c in altered.columns):
         raise AdoptionRefused(
             str(table),

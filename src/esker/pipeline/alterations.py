@@ -18,7 +18,8 @@ from esker.engine.iceberg.create import NewTable
 from esker.engine.iceberg.table import TABLE_DEFAULTS, Table, TableId
 from esker.errors import ColumnsFrozen, TypeConflict, UnsuitableKey
 from esker.ledger.change_log import log_columns
-from esker.load.keys import keyed_columns, version_columns
+from esker.ledger.stored_json import as_text, read_property
+from esker.load.keys import identifying_key, keyed_columns, version_columns
 from esker.pipeline.table_changes import (
     AddColumns,
     CreateTable,
@@ -27,6 +28,7 @@ from esker.pipeline.table_changes import (
     IdentifyBy,
     RelaxColumns,
     RenameColumns,
+    ReorderColumns,
     Repartition,
     Resort,
     SetProperties,
@@ -42,6 +44,7 @@ from esker.project.reserved import is_own
 from esker.project.types import Column, Decimal, Plain, stored_types
 from esker.sources import Sent
 
+_SET_BY = "esker.properties."
 FILE_FORMAT = "write.format.default"
 """Iceberg's property for the format of new files."""
 
@@ -92,8 +95,16 @@ def as_declared(pipeline: Pipeline, present: Table) -> Declared:
     )
 
 
-def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract | None = None) -> Altered:
+def creation(
+    pipeline: Pipeline,
+    table: TableId,
+    sent: Sent,
+    contract: Contract | None = None,
+    name: str | None = None,
+) -> Altered:
     """Return a new table: the contract's columns, or those of the source and what it does not send.
+
+    `name` is the pipeline's, if it is to be known later which properties it set.
 
     Raises TypeConflict, or ColumnsFrozen for what the source sends and the contract lacks.
     """
@@ -124,16 +135,26 @@ def creation(pipeline: Pipeline, table: TableId, sent: Sent, contract: Contract 
         FILE_FORMAT: pipeline.format,
         **_codec(pipeline),
         **pipeline.properties,
+        **(_set_by(pipeline, name) if name is not None and pipeline.properties else {}),
     }
     _check_partitions(pipeline, columns)
     order = _sort_order(pipeline, columns)
-    key = contract.key if contract is not None else ()
+    columns = _in_order(pipeline, columns)
+    key = _key(pipeline, columns, contract)
     made = CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties, order, key))
     return Altered((made,), columns, notes, unknown)
 
 
-def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contract | None = None) -> Altered:
+def alterations(
+    pipeline: Pipeline,
+    present: Table,
+    sent: Sent,
+    contract: Contract | None = None,
+    name: str | None = None,
+) -> Altered:
     """Return what brings a table to what is declared and sent, as far as `evolution` allows.
+
+    Without the pipeline's `name` nobody knows which properties it set before: none is removed.
 
     Raises TypeConflict, or ColumnsFrozen for what the source sends and the policy forbids.
     """
@@ -171,6 +192,9 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
     if dropped := tuple(c.name for c in columns if _is_dropped(pipeline, c.name)):
         changes.append(DropColumns(present.id, dropped))
         columns = tuple(column for column in columns if column.name not in dropped)
+    if (ordered := _in_order(pipeline, columns)) != columns:
+        columns = ordered
+        changes.append(ReorderColumns(present.id, tuple(column.name for column in columns), is_frozen))
     _check_partitions(pipeline, columns)
     if repartition := _repartition(pipeline, present, is_frozen):
         changes.append(repartition)
@@ -180,7 +204,9 @@ def alterations(pipeline: Pipeline, present: Table, sent: Sent, contract: Contra
             changes.append(Resort(present.id, order, is_frozen))
     changes += _reformatted(pipeline, present)
     if contract is not None:
-        changes += _described(pipeline, present, declared.stored, contract, is_frozen)
+        changes += _described(pipeline, present.id, declared.stored)
+    changes += _identified(pipeline, present, declared, contract, is_frozen)
+    changes += _with_properties(pipeline, present, name)
     # Rows are checked by what is declared as required, also where older rows lack it.
     checked = with_required(columns, _demanded(pipeline, columns), required=True)
     return Altered(tuple(changes), checked, notes, unknown)
@@ -233,31 +259,91 @@ def file_format(present: Table) -> str:
     return present.properties.get(FILE_FORMAT, "parquet").lower()
 
 
-def _described(
-    pipeline: Pipeline, present: Table, stored: tuple[Column, ...], contract: Contract, is_frozen: bool
-) -> list[TableChange]:
-    """Return what the contract says of a table beyond its columns, and the table does not say yet.
+def _described(pipeline: Pipeline, present: TableId, stored: tuple[Column, ...]) -> list[TableChange]:
+    """Return the descriptions of columns that a contract has and the table has not.
 
     `stored` are its columns by their new names.
     """
-    changes: list[TableChange] = []
     docs = tuple(
         (path, declared.doc)
         for path, column, declared in shared(stored, pipeline.declared_columns())
         if declared.doc and declared.doc != column.doc
     )
-    if docs:
-        changes.append(DescribeColumns(present.id, docs))
-    required = {column.name.lower() for column in present.columns if column.required}
+    return [DescribeColumns(present, docs)] if docs else []
+
+
+def _key(pipeline: Pipeline, columns: tuple[Column, ...], contract: Contract | None) -> tuple[str, ...]:
+    """Return the columns that identify a row of a table with these columns, if all are there."""
+    declared = contract.key if contract is not None and contract.key else identifying_key(pipeline)
+    found = [find(columns, name) for name in declared]
+    return tuple(column.name for column in found if column is not None) if None not in found else ()
+
+
+def _identified(
+    pipeline: Pipeline, present: Table, declared: Declared, contract: Contract | None, is_frozen: bool
+) -> list[TableChange]:
+    """Return what lets a table say which columns identify a row.
+
+    What it says already is changed by a contract only: others may have said it.
+    """
+    key = _key(pipeline, declared.stored, contract)
+    required = {column.name for column in declared.stored if column.required}
+    names = dict(declared.renamed)
+    known = {names.get(name, name) for name in present.identifier}
     # Iceberg identifies rows by required columns only; a table that has rows cannot begin to require some.
-    key = {name.lower() for name in contract.key}
-    if key and key <= required and key != {name.lower() for name in present.identifier}:
-        # Whoever joins or merges by the key counts on it.
-        changes.append(IdentifyBy(present.id, contract.key, is_frozen and bool(present.identifier)))
-    other = {k: v for k, v in pipeline.properties.items() if present.properties.get(k) != v}
-    if other:
-        changes.append(SetProperties(present.id, other))
-    return changes
+    if not key or not set(key) <= required or set(key) == known:
+        return []
+    if known and (contract is None or not contract.key):
+        return []
+    # Whoever joins or merges by the key counts on it.
+    return [IdentifyBy(present.id, key, is_frozen and bool(known))]
+
+
+def without_key(changes: tuple[TableChange, ...]) -> tuple[TableChange, ...]:
+    """Return changes of a table that holds rows which its key does not identify."""
+    return tuple(
+        replace(change, table=replace(change.table, identifier=()))
+        if isinstance(change, CreateTable)
+        else change
+        for change in changes
+        if not isinstance(change, IdentifyBy)
+    )
+
+
+def _in_order(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return columns in the order that is declared, if it counts: then all others, as they are."""
+    if pipeline.column_order != "declared":
+        return columns
+    found = (find(columns, declared.name) for declared in pipeline.declared_columns())
+    first = tuple(column for column in found if column is not None)
+    return (*first, *(column for column in columns if column not in first))
+
+
+def is_in_order(pipeline: Pipeline, columns: tuple[Column, ...]) -> bool:
+    """Tell whether columns of a table stand in the order in which they are declared."""
+    places = [column.name.lower() for column in columns]
+    found = [places.index(name) for name in map(str.lower, pipeline.columns) if name in places]
+    return found == sorted(found)
+
+
+def _with_properties(pipeline: Pipeline, present: Table, name: str | None) -> list[TableChange]:
+    """Return what brings a table's properties to those declared. What the pipeline set before is removed."""
+    wanted = {k: v for k, v in pipeline.properties.items() if present.properties.get(k) != v}
+    removed: tuple[str, ...] = ()
+    if name is not None:
+        known = read_property(present.properties, _SET_BY + name, tuple) or ()
+        gone = [key for key in known if key not in pipeline.properties and key in present.properties]
+        first = {**TABLE_DEFAULTS, CODEC: DEFAULT_CODEC, **_codec(pipeline)}
+        wanted |= {k: first[k] for k in gone if k in first and first[k] != present.properties[k]}
+        removed = tuple(key for key in gone if key not in first)
+        if sorted(pipeline.properties) != sorted(known):
+            wanted |= _set_by(pipeline, name)
+    return [SetProperties(present.id, wanted, removed)] if wanted or removed else []
+
+
+def _set_by(pipeline: Pipeline, name: str) -> dict[str, str]:
+    """Return the property by which a table says which other ones a pipeline has set."""
+    return {_SET_BY + name: as_text(sorted(pipeline.properties))}
 
 
 def log_alterations(

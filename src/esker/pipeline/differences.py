@@ -12,6 +12,7 @@ from esker.pipeline.alterations import (
     Declared,
     as_declared,
     file_format,
+    is_in_order,
     is_reformatted,
     is_upgraded,
 )
@@ -92,6 +93,13 @@ def _declared(
             if find(declared, stored.name) is None and not is_own(stored.name):
                 yield from _undeclared(pipeline, stored)
     yield from _formats(pipeline, present)
+    if contract is not None and pipeline.column_order == "table" and not is_in_order(pipeline, after.stored):
+        what = "the columns of the table are in another order than those of the contract, and stay so"
+        yield Difference(between, f"{what}: column_order: declared moves them")
+    yield from _identified(contract, present, between)
+
+
+def _identified(contract: Contract | None, present: Table, between: Between) -> Iterator[Difference]:
     if contract is None or not contract.key or _is_same(contract, present):
         return
     required = {column.name.lower() for column in present.columns if column.required}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TypeVar
 
 from pyspark.sql import DataFrame
@@ -37,6 +38,8 @@ from esker.project.types import Column
 from esker.sources import Reader, Span
 from esker.sources.statement import StatementRows
 
+_TOLD_AGAIN = timedelta(days=7)
+"""How long after a batch its changes may be told again, where their file was lost."""
 _Side = TypeVar("_Side", bound=OpenSide)
 
 
@@ -106,6 +109,8 @@ def open_loader(
         known=lambda attempt: DeleteMemory.known(engine, publisher.table, attempt.properties),
         open=lambda: opened(DeleteMemory, deletes, memory_columns(columns, pipeline)),
         late=pipeline.late,
+        needed=_TOLD_AGAIN
+        + max(each.late for each in engine.project.pipelines.values() if each.table == pipeline.table),
     )
     loading = replace(loading, memory=memory)
     return Loader(loading, Keyed(loading), source, publisher, listen, guards, audits)

@@ -161,9 +161,9 @@ def compare_and_plan(engine: Engine, state: State, name: str, source: Reader) ->
     )
     try:
         if present is None:
-            altered = creation(pipeline, table, sent, contract)
+            altered = creation(pipeline, table, sent, contract, name)
         else:
-            altered = alterations(pipeline, present, sent, contract)
+            altered = alterations(pipeline, present, sent, contract, name)
     except (TypeConflict, ColumnsFrozen) as error:
         return replace(seen, error=error)
     if present is None and not altered.columns and slices:

@@ -288,8 +288,11 @@ class _Run:
                 remember(self.state, self.engine.project.state_key, plan.pipeline, entry, piece.end)
             source.settled(piece)
 
-        if self.result.batches and (failed := loader.forget(datetime.now(UTC))):
-            self._add(notes=(*self.result.notes, failed))
+        if self.result.batches:
+            now = datetime.now(UTC)
+            loader.put_together(now)
+            if failed := loader.forget(now):
+                self._add(notes=(*self.result.notes, failed))
 
     def _load_or_hold(
         self, loader: Loader, plan: PipelinePlan, piece: Slice, entry: LedgerEntry | None

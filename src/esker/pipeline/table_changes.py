@@ -262,22 +262,49 @@ class DescribeColumns:
 
 
 @dataclass(frozen=True)
-class SetProperties:
-    """Set properties of a table; files that are there stay as they are."""
+class ReorderColumns:
+    """Bring columns into another order; files that are there stay as they are."""
 
     table: TableId
-    properties: Mapping[str, str]
+    columns: tuple[str, ...]
     needs_apply: bool = False
 
     def __str__(self) -> str:
-        named = ", ".join(f"{key} = {value}" for key, value in self.properties.items())
-        return f"set properties of table {self.table}: {named}"
+        return f"order the columns of table {self.table}: {', '.join(self.columns)}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"change": "set_properties", "table": str(self.table), "properties": dict(self.properties)}
+        return {"change": "reorder_columns", "table": str(self.table), "columns": list(self.columns)}
 
     def apply(self, engine: Engine) -> None:
-        alter.set_properties(engine, self.table, self.properties)
+        alter.reorder_columns(engine, self.table, self.columns)
+
+
+@dataclass(frozen=True)
+class SetProperties:
+    """Set or remove properties of a table; files that are there stay as they are."""
+
+    table: TableId
+    properties: Mapping[str, str]
+    removed: tuple[str, ...] = ()
+    needs_apply: bool = False
+
+    def __str__(self) -> str:
+        named = [f"{key} = {value}" for key, value in self._told().items()]
+        named += [f"{key} is removed" for key in self.removed]
+        if not named:
+            return f"write down which properties of table {self.table} the project sets"
+        return f"set properties of table {self.table}: {', '.join(named)}"
+
+    def as_json(self) -> dict[str, Any]:
+        found = {"change": "set_properties", "table": str(self.table), "properties": self._told()}
+        return found | ({"removed": list(self.removed)} if self.removed else {})
+
+    def _told(self) -> dict[str, str]:
+        """Return the properties without Esker's own."""
+        return {key: value for key, value in self.properties.items() if not key.startswith("esker.")}
+
+    def apply(self, engine: Engine) -> None:
+        alter.set_properties(engine, self.table, self.properties, self.removed)
 
 
 TableChange = (
@@ -293,5 +320,6 @@ TableChange = (
     | Resort
     | IdentifyBy
     | DescribeColumns
+    | ReorderColumns
     | SetProperties
 )

@@ -206,7 +206,14 @@ class Pipeline(Declaration):
     format: Literal["parquet", "avro", "orc"] = Field("parquet", description="Format of data files.")
     format_version: Literal[2, 3] = Field(2, description="Iceberg table format.")
     properties: Texts = Field(
-        default_factory=dict, description="Further Iceberg table properties, set at creation."
+        default_factory=dict,
+        description="Further Iceberg table properties. A run sets those that change here, and removes those "
+        "that it has set and that are no longer here.",
+    )
+    column_order: Literal["table", "declared"] = Field(
+        "table",
+        description="Order of the table's columns: `table` leaves it as it is, `declared` brings them into "
+        "the order of `columns:` or of the contract, and puts all others after them.",
     )
     readers: list[ReaderName] = Field(
         default_factory=list,

@@ -9,7 +9,15 @@ from functools import partial
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.errors import EskerError, LedgerUnreadable, LogAhead, LogGap, SideTableForeign, TableRewound
+from esker.errors import (
+    EskerError,
+    LedgerTooNew,
+    LedgerUnreadable,
+    LogAhead,
+    LogGap,
+    SideTableForeign,
+    TableRewound,
+)
 from esker.ledger.entry import pipelines_in, read_entry, read_head
 from esker.ledger.logged import logged_in
 from esker.ledger.outbox import OutboxEntry, read_outbox
@@ -70,6 +78,8 @@ class Bookkeeping:
                 read()
             except LedgerUnreadable as error:
                 yield Finding("ledger", error.message, error.reason, _BY_HAND)
+            except LedgerTooNew as error:
+                yield Finding("ledger", error.message, error.reason, error.remedy, is_damage=False)
 
     def _side(self, side: SideTable) -> Iterator[Finding]:
         examined = self.beside.get(side.id.name)

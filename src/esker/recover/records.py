@@ -8,7 +8,6 @@ metadata: the repair notes them in the table, and a commit appends them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,8 @@ from esker.engine.session import Engine
 from esker.errors import RepairOutdated
 from esker.ledger.logged import logged_in
 from esker.ledger.outbox import read_outbox
-from esker.ledger.side_table import SIDES, SideTable, as_text
+from esker.ledger.side_table import SIDES, SideTable, as_places, as_text
+from esker.ledger.stored_json import read_property
 from esker.recover.finding import Examined, Finding
 from esker.recover.repair import Restore
 from esker.recover.walk import added_files
@@ -95,8 +95,7 @@ def _waiting(restore: Restore, beside: Examined) -> Iterator[str]:
 
 def pending(examined: Examined) -> Reappend | None:
     """Return what is still to be appended to a table of records."""
-    places = json.loads(examined.properties.get(_PENDING, "[]"))
-    files = tuple((str(location), int(size)) for location, size in places)
+    files = read_property(examined.properties, _PENDING, as_places)
     return Reappend(examined.table, files) if files else None
 
 

@@ -22,7 +22,8 @@ from esker.errors import RepairOutdated
 from esker.ledger.entry import head_property, read_head
 from esker.ledger.logged import forget, logged_in, skipped
 from esker.ledger.outbox import read_outbox
-from esker.ledger.side_table import LOG, SideTable, as_text
+from esker.ledger.side_table import LOG, SideTable
+from esker.ledger.stored_json import as_document
 from esker.recover.bookkeeping import Bookkeeping
 from esker.recover.finding import Examined
 from esker.recover.previous import Previous, previous_good
@@ -179,4 +180,4 @@ _GAP = "the change log gets a gap there: consumers must read the table anew"
 
 def _note(broken: str, restored: str) -> dict[str, str]:
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    return {_REPAIRED: as_text({"at": at, "broken": broken, "restored": restored})}
+    return {_REPAIRED: as_document({"at": at, "broken": broken, "restored": restored})}

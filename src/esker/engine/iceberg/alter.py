@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from esker.engine.failures import explained
@@ -73,10 +73,29 @@ def describe_columns(engine: Engine, table: TableId, docs: Iterable[tuple[tuple[
         update.commit()
 
 
-def set_properties(engine: Engine, table: TableId, properties: Mapping[str, str]) -> None:
-    """Set properties of a table."""
-    pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
-    _alter(engine, table, f"SET TBLPROPERTIES ({pairs})")
+def reorder_columns(engine: Engine, table: TableId, names: Sequence[str]) -> None:
+    """Bring columns into an order, in one commit. Those that are not named come after them, as they are."""
+    with explained(f'cannot alter table "{table}"', engine.log):
+        update = java_table(engine, table).updateSchema().caseSensitive(False)
+        for place, name in enumerate(names):
+            if place:
+                update.moveAfter(name, names[place - 1])
+            else:
+                update.moveFirst(name)
+        update.commit()
+
+
+def set_properties(
+    engine: Engine, table: TableId, properties: Mapping[str, str], removed: Iterable[str] = ()
+) -> None:
+    """Set properties of a table and remove others, in one commit."""
+    with explained(f'cannot alter table "{table}"', engine.log):
+        update = java_table(engine, table).updateProperties()
+        for key, value in properties.items():
+            update.set(key, value)
+        for key in removed:
+            update.remove(key)
+        update.commit()
 
 
 def set_format_version(engine: Engine, table: TableId, version: int) -> None:

@@ -26,8 +26,16 @@ from esker.engine.iceberg.correct import corrected_manifests
 from esker.engine.iceberg.credentials import expires, store_of
 from esker.engine.iceberg.file_metrics import Correction
 from esker.engine.iceberg.java import each, iceberg, in_this_thread, text_list
-from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files, removed_data
-from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot, snapshot_at
+from esker.engine.iceberg.lookup import Keys
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles, SpecField, live_files, removed_data
+from esker.engine.iceberg.metadata import (
+    Snapshot,
+    SnapshotId,
+    read_metadata,
+    read_snapshot,
+    read_spec,
+    snapshot_at,
+)
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
 from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.iceberg.stage import StagedFiles
@@ -79,6 +87,7 @@ class Attempt:
         self._jvm: Any = engine.spark.sparkContext._jvm
         self._id = table
         self._branch: str | None = None
+        self._looked_for: tuple[Keys, LiveFiles] | None = None
         self._engine, self._handles = engine, engine.handles
         with explained(f'cannot load table "{table}"', engine.log):
             self._table, self._opened = java_transaction(engine, table)
@@ -174,7 +183,33 @@ class Attempt:
         """The files of the current snapshot. Raises SwapFailed when they have been expired meanwhile."""
         with _swap_failed():
             snapshot = self._metadata.snapshot
-            return live_files(self.store, snapshot.manifest_list if snapshot else None)
+            return live_files(self.store, snapshot.manifest_list if snapshot else None, spec_of=self._spec_of)
+
+    def files_with(self, keys: Keys) -> LiveFiles:
+        """Return the files of the current snapshot that may hold keys or delete them, and perhaps others.
+
+        Manifests whose partitions cannot hold a key are not opened. Raises SwapFailed as `files` does.
+        """
+        if "files" in self.__dict__:
+            return self.files
+        if self._looked_for is not None and self._looked_for[0] is keys:
+            return self._looked_for[1]
+        may_hold = keys.candidates(self.schema, self._spec_of).may_be_below
+        with _swap_failed():
+            snapshot = self._metadata.snapshot
+            manifests = snapshot.manifest_list if snapshot else None
+            found = live_files(self.store, manifests, may_hold, self._spec_of)
+        self._looked_for = keys, found
+        return found
+
+    @property
+    def may_have_equality_deletes(self) -> bool:
+        """False where the current snapshot says that there are none; no file is read."""
+        snapshot = self._metadata.snapshot
+        return snapshot is not None and snapshot.summary.get("total-equality-deletes") != "0"
+
+    def _spec_of(self, spec_id: int) -> tuple[SpecField, ...]:
+        return read_spec(self._jvm, self._base, spec_id)
 
     def write(self, rows: pa.Table, stem: str) -> StagedFiles:
         """Write rows as data files from this process. `stem` begins their names and is unique."""
@@ -184,10 +219,15 @@ class Attempt:
             )
         return StagedFiles(self._id, self.uuid, self.schema_id, len(rows), size, len(files), tuple(files))
 
-    def delete(self, doomed: Mapping[FileEntry, BitMap64]) -> StagedDeletes:
-        """Write the deletes of positions in files of the current snapshot."""
+    def delete(self, doomed: Mapping[FileEntry, BitMap64], files: LiveFiles | None = None) -> StagedDeletes:
+        """Write the deletes of positions in files of the current snapshot.
+
+        `files` are those of `files_with`, if they were looked for with keys.
+        """
         with _swap_failed():
-            return write_deletes(self._table, self._jvm, self.files, doomed, version=self.format_version)
+            return write_deletes(
+                self._table, self._jvm, files or self.files, doomed, version=self.format_version
+            )
 
     def adopt(self, files: Sequence[tuple[str, int]]) -> StagedFiles:
         """Take Parquet files that lie in the table's store, by location and size, as staged ones."""
@@ -246,6 +286,29 @@ class Attempt:
             for file in staged.handles:
                 change.addFile(file)
             return self._into_transaction(change, summary)
+
+    def rewrite(
+        self, taken: Sequence[FileEntry], staged: Sequence[StagedFiles], summary: Mapping[str, str]
+    ) -> tuple[SnapshotId, int]:
+        """Put staged files in the place of some data files of the current snapshot."""
+        with _swap_failed():
+            change, specs = self._transaction.newOverwrite(), self._table.specs()
+            for entry in taken:
+                change.deleteFile(stored_file(self._jvm, specs.get(entry.spec_id), entry))
+            for files in staged:
+                for file in files.handles:
+                    change.addFile(file)
+            return self._into_transaction(change, summary)
+
+    @property
+    def data_files(self) -> int:
+        """How many data files the current snapshot says that it has; no manifest is read."""
+        snapshot = self._metadata.snapshot
+        return _total_files(snapshot.summary) if snapshot is not None else 0
+
+    def built_files(self) -> int:
+        """Return how many data files the table has after what was built."""
+        return _total_files(self._transaction.currentMetadata().currentSnapshot().summary())
 
     def remove(self, column: str, upto: int, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Take out the rows whose number in a column is at most this. No file may hold others beside them."""
@@ -379,7 +442,7 @@ class Attempt:
         """
 
         def may_hold(manifest: Mapping[str, Any]) -> bool:
-            return not manifest.get("content") and manifest["added_snapshot_id"] == snapshot.id
+            return not manifest.get("content") and manifest.get("added_snapshot_id") == snapshot.id
 
         with _swap_failed():
             live = live_files(self.store, snapshot.manifest_list, may_hold)
@@ -546,6 +609,10 @@ class Attempt:
     def _read_metadata(self, location: str) -> Any:
         parser = iceberg(self._jvm, "TableMetadataParser")
         return parser.read(self._table.io(), location)
+
+
+def _total_files(summary: Any) -> int:
+    return int(summary.get("total-data-files") or 0)
 
 
 def _records(snapshot: Any) -> int | None:

@@ -8,22 +8,20 @@ whose columns were renamed or widened are read right.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Context, Decimal
-from typing import Any
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from esker.engine.iceberg.data_file import DataFile, opened
 from esker.engine.iceberg.deleted import deleted_positions
-from esker.engine.iceberg.manifests import FileEntry, LiveFiles
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles, SpecOf
 from esker.engine.iceberg.narrow import Kept, Part, read_parts
+from esker.engine.iceberg.pruning import Candidates, Values
 from esker.engine.iceberg.schema import FieldSchema, conform, field_id
 from esker.engine.store import LOCAL, Store
 
@@ -32,8 +30,6 @@ _WHOLE = ThreadPoolExecutor(4, thread_name_prefix="esker-rows")
 """Few: each holds a row group with all its columns."""
 _BESIDE = ThreadPoolExecutor(16, thread_name_prefix="esker-deletes")
 _kept = Kept()
-_ALL_DIGITS = Context(prec=38)
-"""Python rounds to 28 digits unless told otherwise."""
 _PART = 16_384
 """So many rows of a row group are looked through at a time, where whole rows are read."""
 _WORTH = 8
@@ -43,9 +39,7 @@ _ROWS_HERE = 50_000
 _FEW = 1_000
 """Fewer rows are looked at one by one."""
 _EXACT_KEYS = 20_000
-"""Up to so many keys, each is compared with the bounds; beyond, only the lowest and the highest."""
-_NO_VALUE_OF_PYTHON = (OverflowError, ValueError)
-"""Raised for days and moments after the year 9999. Nothing is left out by such bounds."""
+"""Up to so many keys are looked for one by one in sorted rows."""
 
 
 @dataclass(frozen=True)
@@ -73,25 +67,20 @@ class Keys:
     def __init__(self, keys: pa.Table) -> None:
         self.names = keys.column_names
         self.values = joined(keys)
-        first = keys.column(0)
-        self._first: list[Any] | None = None
-        self._range: tuple[Any, Any] | None = None
+        self._columns = keys
         self.in_order: pa.Array | None = None
         """The values of the first column, each once, if they are not too many."""
-        with suppress(*_NO_VALUE_OF_PYTHON):
-            if len(keys) <= _EXACT_KEYS:
-                self.in_order = pc.unique(first).sort()
-                self._first = self.in_order.to_pylist()
-            else:
-                bounds = pc.min_max(first)
-                self._range = bounds["min"].as_py(), bounds["max"].as_py()
+        if len(keys) <= _EXACT_KEYS:
+            self.in_order = pc.unique(keys.column(0)).sort()
 
-    def may_lie_between(self, low: Any, high: Any) -> bool:
-        """Tell whether the first column of any key may lie inside bounds."""
-        if self._first is not None:
-            at = bisect_left(self._first, low)
-            return at < len(self._first) and bool(self._first[at] <= high)
-        return self._range is None or not (self._range[1] < low or high < self._range[0])
+    @cached_property
+    def each(self) -> dict[str, Values]:
+        """The values of each column, by its name."""
+        return {name: Values(self._columns.column(name).combine_chunks()) for name in self.names}
+
+    def candidates(self, schema: FieldSchema, spec_of: SpecOf) -> Candidates:
+        """Return what tells the files of a table that may hold a key."""
+        return Candidates(self._columns, self.each, schema, spec_of)
 
 
 def joined(keys: pa.Table) -> pa.Array:
@@ -115,19 +104,7 @@ def look_up(
 
     Raises FileNotFoundError when files have been expired meanwhile.
     """
-    first = schema.arrow.field(keys.names[0])
-    decode = _decoder(first.type)
-    number = field_id(first)
-
-    def may_hold(file: FileEntry) -> bool:
-        low, high = file.lower.get(number), file.upper.get(number)
-        if low is None or high is None or decode is None:
-            return True
-        try:
-            return keys.may_lie_between(*decode(low, high))
-        except UnicodeDecodeError:
-            return True  # cut inside a character, by another engine
-
+    may_hold = keys.candidates(schema, files.spec_of).may_be_in
     candidates = [file for file in files.data if whole or may_hold(file)]
 
     def look(file: FileEntry) -> Found | None:
@@ -325,25 +302,21 @@ def _is_searchable(kind: pa.DataType) -> bool:
 
 def _groups(parquet: DataFile, schema: FieldSchema, keys: Keys | None) -> tuple[list[int], list[int]]:
     """Return the row groups that may hold a key, or all, and the position of the first row of each."""
-    column = _leaf(parquet, schema, keys.names[0]) if keys is not None else None
+    leaves = {name: _leaf(parquet, schema, name) for name in (keys.names if keys is not None else ())}
     groups: list[int] = []
     starts: list[int] = []
     start = 0
     for group in range(parquet.metadata.num_row_groups):
         about = parquet.metadata.row_group(group)
-        statistics = about.column(column).statistics if column is not None else None
-        if keys is None or statistics is None or _may_hold(statistics, keys):
+        if keys is None or all(
+            keys.each[name].may_be_among(about.column(leaf).statistics)
+            for name, leaf in leaves.items()
+            if leaf is not None
+        ):
             groups.append(group)
             starts.append(start)
         start += about.num_rows
     return groups, starts
-
-
-def _may_hold(statistics: pq.Statistics, keys: Keys) -> bool:
-    try:
-        return not statistics.has_min_max or keys.may_lie_between(statistics.min, statistics.max)
-    except _NO_VALUE_OF_PYTHON:
-        return True
 
 
 def _leaf(parquet: DataFile, schema: FieldSchema, name: str) -> int | None:
@@ -383,21 +356,3 @@ def _stored_name(stored: pa.Schema, schema: FieldSchema, name: str) -> str | Non
         known = schema.names.get(field_id(wanted), (wanted.name,))
         return next((name for name in known if name in stored.names), None)
     return ids.get(field_id(wanted))
-
-
-def _decoder(kind: pa.DataType) -> Callable[[bytes, bytes], tuple[Any, Any]] | None:
-    """Return how to read a column's bounds in a manifest; None where they are not used."""
-    if pa.types.is_string(kind):
-        return lambda low, high: (low.decode(), high.decode())
-    if pa.types.is_int32(kind) or pa.types.is_int64(kind):
-        return lambda low, high: (
-            int.from_bytes(low, "little", signed=True),
-            int.from_bytes(high, "little", signed=True),
-        )
-    if pa.types.is_decimal(kind):
-        return lambda low, high: (_decimal(low, kind.scale), _decimal(high, kind.scale))
-    return None
-
-
-def _decimal(bound: bytes, scale: int) -> Decimal:
-    return Decimal(int.from_bytes(bound, "big", signed=True)).scaleb(-scale, _ALL_DIGITS)

@@ -7,11 +7,12 @@ each is read once and kept.
 from __future__ import annotations
 
 import io
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import fastavro
@@ -28,8 +29,27 @@ _PATH_ID = 2147483546
 
 Partition = tuple[int, tuple[tuple[str, Any], ...]]
 """A spec and the values of its fields."""
-_MOST = 4096
-"""So many manifests are kept."""
+KEPT_BYTES = 128 * 2**20
+"""The manifests of about a hundred thousand data files with ten columns."""
+_OF_ENTRY, _OF_BOUND = 900, 120
+"""Bytes that Python takes for an entry and for a bound, beside their contents."""
+
+
+@dataclass(frozen=True)
+class SpecField:
+    """A field of a partition spec."""
+
+    source: int
+    """Field id of the column."""
+    transform: str
+
+
+SpecOf = Callable[[int], tuple[SpecField, ...]]
+"""Returns the fields of a spec, by its id."""
+
+
+def _unknown_spec(spec_id: int) -> tuple[SpecField, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +96,7 @@ class LiveFiles:
     data: tuple[FileEntry, ...] = ()
     deletes: tuple[FileEntry, ...] = ()
     store: Store = LOCAL
+    spec_of: SpecOf = _unknown_spec
 
     @cached_property
     def has_equality_deletes(self) -> bool:
@@ -136,13 +157,58 @@ class LiveFiles:
         return found
 
 
-_kept: dict[tuple[str, int, int, int | None], tuple[FileEntry, ...]] = {}
+_Name = tuple[str, int, int, int | None]
+
+
+class KeptManifests:
+    """Manifests that were read, those that were not asked for longest given up first. Any thread may ask."""
+
+    def __init__(self, limit: int = KEPT_BYTES) -> None:
+        self._limit = limit
+        self._manifests: OrderedDict[_Name, tuple[tuple[FileEntry, ...], int]] = OrderedDict()
+        self._lock = Lock()
+        self.bytes = 0
+
+    def get(self, name: _Name) -> tuple[FileEntry, ...] | None:
+        """Return the entries of a manifest, if they are kept."""
+        with self._lock:
+            if name not in self._manifests:
+                return None
+            self._manifests.move_to_end(name)
+            return self._manifests[name][0]
+
+    def clear(self) -> None:
+        """Keep nothing of what was read so far."""
+        with self._lock:
+            self._manifests.clear()
+            self.bytes = 0
+
+    def put(self, name: _Name, entries: tuple[FileEntry, ...]) -> None:
+        """Keep the entries of a manifest, unless they alone are too many."""
+        size = sum(_weight(entry) for entry in entries)
+        with self._lock:
+            if name in self._manifests or size > self._limit:
+                return
+            self._manifests[name] = entries, size
+            self.bytes += size
+            while self.bytes > self._limit:
+                _, (_, oldest) = self._manifests.popitem(last=False)
+                self.bytes -= oldest
+
+
+def _weight(entry: FileEntry) -> int:
+    bounds = [*entry.lower.values(), *entry.upper.values()]
+    return _OF_ENTRY + len(entry.path) + sum(_OF_BOUND + len(bound) for bound in bounds)
+
+
+_kept = KeptManifests()
 
 
 def live_files(
     store: Store,
     manifest_list: str | None,
     may_hold: Callable[[Mapping[str, Any]], bool] = lambda manifest: True,
+    spec_of: SpecOf = _unknown_spec,
 ) -> LiveFiles:
     """Return the files of a snapshot by the location of its manifest list.
 
@@ -150,7 +216,7 @@ def live_files(
     is opened. Raises FileNotFoundError when the snapshot has been expired meanwhile.
     """
     if manifest_list is None:
-        return LiveFiles()
+        return LiveFiles(spec_of=spec_of)
     manifests = [manifest for manifest in _read(store, manifest_list) if may_hold(manifest)]
     data: list[FileEntry] = []
     deletes: list[FileEntry] = []
@@ -166,13 +232,12 @@ def live_files(
     known = {manifest: entries for manifest in wanted if (entries := _kept.get(manifest)) is not None}
     unread = [manifest for manifest in wanted if manifest not in known]
     for manifest, entries in zip(unread, _POOL.map(lambda each: _entries(store, *each), unread), strict=True):
-        known[manifest] = _kept[manifest] = entries
+        known[manifest] = entries
+        _kept.put(manifest, entries)
     for manifest in wanted:
         for entry in known[manifest]:
             (deletes if entry.content else data).append(entry)
-    while len(_kept) > _MOST:
-        _kept.pop(next(iter(_kept)), None)
-    return LiveFiles(tuple(data), tuple(deletes), store)
+    return LiveFiles(tuple(data), tuple(deletes), store, spec_of)
 
 
 def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEntry]:
@@ -181,9 +246,9 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
     Raises FileNotFoundError when the snapshot has been expired meanwhile.
     """
     return [
-        _entry(record, manifest["sequence_number"] or 0, manifest["partition_spec_id"], snapshot)
+        _entry(record, manifest.get("sequence_number") or 0, manifest["partition_spec_id"], snapshot)
         for manifest in _read(store, manifest_list)
-        if manifest["added_snapshot_id"] == snapshot and not manifest["content"]
+        if manifest.get("added_snapshot_id") == snapshot and not manifest.get("content")
         for record in _read(store, manifest["manifest_path"])
         if record["status"] == _DELETED
     ]

@@ -15,6 +15,7 @@ from typing import Any
 
 from esker.engine.iceberg.columns import columns_of
 from esker.engine.iceberg.java import each, iceberg, text_map
+from esker.engine.iceberg.manifests import SpecField
 from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_schema
 from esker.project.layout import SortField
 from esker.project.types import Column
@@ -24,6 +25,7 @@ SnapshotId = int
 _MOST = 64
 """So many metadata files are kept in mind."""
 _kept: dict[tuple[str, str, int], Metadata] = {}
+_specs: dict[tuple[str, int], tuple[SpecField, ...]] = {}
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,19 @@ def read_metadata(jvm: Any, metadata: Any) -> Metadata:
     return found
 
 
+def read_spec(jvm: Any, metadata: Any, spec_id: int) -> tuple[SpecField, ...]:
+    """Return the fields of one of a table's partition specs. It never changes, and is read once."""
+    name = metadata.uuid(), spec_id
+    if name not in _specs:
+        text = iceberg(jvm, "PartitionSpecParser").toJson(metadata.spec(spec_id))
+        found = json.loads(text)["fields"]
+        # A field of several columns has no single source: -1 is no column.
+        _specs[name] = tuple(SpecField(field.get("source-id", -1), field["transform"]) for field in found)
+        while len(_specs) > _MOST:
+            _specs.pop(next(iter(_specs)), None)
+    return _specs[name]
+
+
 def snapshot_at(metadata: Any, moment: datetime) -> Any | None:
     """Return Iceberg's object for the snapshot that was current at a moment; None if none is known."""
     newest = None
@@ -115,7 +130,9 @@ def snapshot_at(metadata: Any, moment: datetime) -> Any | None:
 def _partition_fields(spec: Any, schema: Any) -> tuple[str, ...]:
     if spec.isUnpartitioned():
         return ()
-    return tuple(_described(field, schema) for field in each(spec.fields()))
+    # Format version 1 keeps fields that were dropped, without values; perhaps their columns are gone.
+    fields = ((field, field.transform().toString()) for field in each(spec.fields()))
+    return tuple(_described(field, schema) for field, transform in fields if transform != "void")
 
 
 def _sort_fields(jvm: Any, order: Any, schema: Any) -> tuple[SortField, ...]:

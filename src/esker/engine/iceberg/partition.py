@@ -1,22 +1,13 @@
-"""Partition values, computed from rows in this process."""
+"""Rows by partition, computed in this process."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyiceberg_core import transform
 
 from esker.engine.iceberg.java import each
-
-_WITH_NUMBER = {"bucket": transform.bucket, "truncate": transform.truncate}
-_OF_TIME = {
-    "year": transform.year,
-    "month": transform.month,
-    "day": transform.day,
-    "hour": transform.hour,
-}
+from esker.engine.iceberg.partition_transform import transformed
 
 
 def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...], pa.Table]]:
@@ -26,7 +17,7 @@ def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...],
         return [((), rows)] if len(rows) else []
     names = [f"p{index}" for index in range(len(fields))]
     values = pa.table(
-        [_transformed(rows, schema.findColumnName(f.sourceId()), f.transform().toString()) for f in fields],
+        [transformed(rows, schema.findColumnName(f.sourceId()), f.transform().toString()) for f in fields],
         names=names,
     )
     numbered = values.append_column("row", pa.array(range(len(rows)), pa.int64()))
@@ -36,17 +27,3 @@ def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...],
         (tuple(column[index] for column in keys), rows.take(members.values))
         for index, members in enumerate(grouped.column("row_list"))
     ]
-
-
-def _transformed(rows: pa.Table, column: str, name: str) -> pa.Array:
-    first, *inner = column.split(".") if column not in rows.column_names else [column]
-    source = rows.column(first)
-    for part in inner:
-        source = pc.struct_field(source, part)
-    source = source.combine_chunks()
-    kind, _, number = name.rstrip("]").partition("[")
-    if kind in _WITH_NUMBER:
-        return _WITH_NUMBER[kind](source, int(number))
-    if kind in _OF_TIME:
-        return _OF_TIME[kind](source)
-    return source if kind == "identity" else pa.nulls(len(rows), pa.int32())

@@ -27,7 +27,7 @@ from esker.engine.iceberg.metadata import read_metadata
 from esker.engine.iceberg.table import TableId, java_table
 from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
-from esker.errors import EskerError, SchemaMoved
+from esker.errors import EskerError, PartitionColumnDropped, SchemaMoved
 from esker.project.layout import SortField
 from esker.project.types import Column, columns_from_json, ddl, quoted
 
@@ -62,7 +62,7 @@ def stage(
 
     `group` names this staging and is unique to it. Rows are sorted within files as the table says, or by
     `sort` where it says nothing. Raises SchemaMoved when the table has other columns
-    by now, DiskFull, StoreNotWritable or SparkFailed.
+    by now, PartitionColumnDropped, DiskFull, StoreNotWritable or SparkFailed.
     """
     jvm: Any = engine.spark.sparkContext._jvm
     cache = static_method(jvm, "org.apache.iceberg.spark.SparkTableCache", "get")()
@@ -157,6 +157,9 @@ def partition_values(table: Any, name: TableId, spec: Any) -> dict[int, Expressi
 
 def _distributed(frame: DataFrame, table: Any, name: TableId, order: list[Expression]) -> DataFrame:
     """Bring the rows of a partition together: few files each, and one open at a time, with sorted rows."""
+    for spec_field in each(table.spec().fields()):
+        if table.schema().findColumnName(spec_field.sourceId()) is None:
+            raise PartitionColumnDropped(str(name), spec_field.name())
     keys = list(partition_values(table, name, table.spec()).values())
     if not keys:
         return frame.sortWithinPartitions(*order) if order else frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,9 @@ from esker.engine.store import Store
 
 _BLOOM_FILTER = "write.parquet.bloom-filter-enabled.column."
 _FALSE_POSITIVES = "write.parquet.bloom-filter-fpp.column."
+TARGET_SIZE = "write.target-file-size-bytes"
+_TARGET_SIZE = 512 * 2**20
+"""Bytes of a file where the table says nothing, as Iceberg has it."""
 _UNSORTED = 0
 _ROW_GROUP = 20_000
 """Rows of a row group: a lookup of few keys reads only the groups that can hold them."""
@@ -32,27 +35,28 @@ def write_files(
     rows: pa.Table,
     stem: str,
 ) -> tuple[list[Any], int]:
-    """Write rows, one file per partition; return Iceberg's objects for the files, and their bytes.
+    """Write rows, per partition one file or, of many rows, several; return Iceberg's objects and their bytes.
 
     `stem` begins the files' names and is unique to this call.
     """
     spec, places = table.spec(), table.locationProvider()
+    codec = properties.get("write.parquet.compression-codec", "zstd")
+    target = int(properties.get(TARGET_SIZE, _TARGET_SIZE))
+    parts = (
+        (values, *piece)
+        for values, whole in split(rows, spec, table.schema())
+        for piece in _rolled(whole.cast(schema.arrow), codec, target, _bloom_filters(properties, whole))
+    )
     files, size = [], 0
-    for number, (values, part) in enumerate(split(rows, spec, table.schema())):
+    for number, (values, part, content, footer) in enumerate(parts):
         name = f"{stem}-{number}.parquet" if number else f"{stem}.parquet"
         if values:
             location = places.newDataLocation(spec, partition_data(spec, jvm, values), name)
         else:
             location = places.newDataLocation(name)
-        content = part.cast(schema.arrow)
-        written, footer = write_parquet(
-            store,
-            location,
-            content,
-            properties.get("write.parquet.compression-codec", "zstd"),
-            filters=_bloom_filters(properties, part),
-        )
-        facts = metrics(footer, schema.arrow, properties, content) | {
+        store.write_bytes(location, content)
+        written = int(content.size)
+        facts = metrics(footer, schema.arrow, properties, part) | {
             "split-offsets": split_offsets(footer),
             "sort-order-id": _UNSORTED,
         }
@@ -116,6 +120,33 @@ def adopt_files(table: Any, jvm: Any, store: Store, files: Sequence[tuple[str, i
     ]
 
 
+def _rolled(
+    rows: pa.Table, codec: str, target: int, filters: Mapping[str, Any]
+) -> Iterator[tuple[pa.Table, pa.Buffer, pq.FileMetaData]]:
+    """Yield rows as Parquet files that end with the row group with which they reach a size."""
+    start = 0
+    while start < len(rows):
+        sink = pa.BufferOutputStream()
+        footers: list[pq.FileMetaData] = []
+        end = start
+        with pq.ParquetWriter(
+            sink, rows.schema, metadata_collector=footers, **_options(codec, filters)
+        ) as writer:
+            while end < len(rows) and (end == start or sink.tell() < target):
+                writer.write_table(rows.slice(end, _ROW_GROUP), row_group_size=_ROW_GROUP)
+                end = min(end + _ROW_GROUP, len(rows))
+        yield rows.slice(start, end - start), sink.getvalue(), footers[0]
+        start = end
+
+
+def _options(codec: str, filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how Parquet files are written, as Arrow takes it."""
+    return {
+        "compression": "NONE" if codec == "uncompressed" else codec,
+        "bloom_filter_options": dict(filters) if filters else None,
+    }
+
+
 def write_parquet(
     store: Store,
     location: str,
@@ -123,9 +154,8 @@ def write_parquet(
     codec: str,
     *,
     is_plain: bool = False,
-    filters: Mapping[str, Any] | None = None,
 ) -> tuple[int, pq.FileMetaData]:
-    """Write rows as a Parquet file, with Bloom filters of columns; return its bytes and its footer.
+    """Write rows as a Parquet file; return its bytes and its footer.
 
     Of a plain file, readers cannot tell which of Arrow's own types its values had here.
     """
@@ -134,11 +164,10 @@ def write_parquet(
     pq.write_table(
         rows,
         sink,
-        compression="NONE" if codec == "uncompressed" else codec,
         row_group_size=_ROW_GROUP,
         metadata_collector=footers,
         store_schema=not is_plain,
-        bloom_filter_options=dict(filters) if filters else None,
+        **_options(codec, {}),
     )
     buffer = sink.getvalue()
     store.write_bytes(location, buffer)

@@ -22,7 +22,7 @@ from pyroaring import BitMap64
 from esker.contracts.rules import Tally
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.lookup import Found, Keys, look_up, read_rows
-from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.iceberg.manifests import FileEntry, LiveFiles
 from esker.engine.iceberg.positions import StagedDeletes
 from esker.engine.iceberg.stage import StagedFiles
 from esker.events import Step
@@ -105,7 +105,7 @@ class SmallBatch(Change):
             return compared.counts
         # At the same time: a store takes its time for each file, not for their number.
         writing: Future[Any] = _POOL.submit(self._write, attempt, compared.rows)
-        deleting: Future[Any] = _POOL.submit(attempt.delete, compared.doomed)
+        deleting: Future[Any] = _POOL.submit(attempt.delete, compared.doomed, self._files(attempt))
         try:
             owed, owed_files = self.given.stage_sides(
                 stamp, changes=compared.changes, rejected=self.rejected, deletes=compared.remembered
@@ -208,8 +208,17 @@ class SmallBatch(Change):
         wanted += [name for name in (self.rules.order_column, self.rules.deleted_column) if name]
         wanted += [self.rules.versions.valid_to] if self.rules.versions is not None else []
         whole = self.rules.is_complete
-        found, looked_at = look_up(attempt.files, attempt.schema, self.keys, wanted, whole=whole)
+        found, looked_at = look_up(self._files(attempt), attempt.schema, self.keys, wanted, whole=whole)
         return (_numbered(found) if whole else found), looked_at
+
+    def can_read(self, attempt: Attempt) -> bool:
+        """Tell whether this process can read the files that may hold the batch's keys."""
+        files = self._files(attempt)
+        return not files.has_equality_deletes and all(file.format == "parquet" for file in files.data)
+
+    def _files(self, attempt: Attempt) -> LiveFiles:
+        """Return the files of a table that the batch is compared with."""
+        return attempt.files if self.rules.is_complete else attempt.files_with(self.keys)
 
     def _by_content(self, attempt: Attempt, found: list[Found]) -> list[Found]:
         """Return stored rows with the hashes of their content, also where another engine wrote them."""

@@ -103,10 +103,12 @@ class Keyed:
             found = collect(loading, batch, given, mark, attempt.schema, most.max_rows)
             if found.read <= most.max_rows:
                 parts = (found.rows, found.numbers, found.deletes, found.until, found.rejected)
-                small = SmallBatch if given.rules.is_unique else SmallEdits
-                return small(
+                kind = SmallBatch if given.rules.is_unique else SmallEdits
+                small = kind(
                     given, *parts, loading.connection, attempt, protected=found.protected, tally=found.tally
                 )
+                if small.can_read(attempt):
+                    return small
 
         def frame() -> DataFrame:
             return incoming(batch.frame(), batch.columns, given.rules, mark, loading.rules)
@@ -157,7 +159,7 @@ class Keyed:
             return False
         if attempt.properties.get("write.format.default", "parquet") != "parquet":
             return False
-        if any(file.format != "parquet" for file in attempt.files.data) or attempt.files.has_equality_deletes:
+        if attempt.may_have_equality_deletes and attempt.files.has_equality_deletes:
             return False
         if rules.is_complete and pipeline.lane == "auto":
             # A complete snapshot is compared with the whole table.

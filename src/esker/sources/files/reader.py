@@ -60,6 +60,8 @@ class FilesReader(Reader):
     headers: dict[FoundFile, Header] = field(default_factory=dict)
     known: Known = field(default_factory=Known)
     checked: set[FoundFile] = field(default_factory=set)
+    many: set[str] = field(default_factory=set)
+    """Batches with which the record of loaded files had so many files that they are put together."""
     passed: dict[str, Slice] | None = None
     """Slices that somebody has looked at who records nothing, by batch; None where they are recorded."""
 
@@ -151,13 +153,20 @@ class FilesReader(Reader):
 
     def record(self, piece: Slice, run: str) -> None:
         assert piece.end is not None
-        self.loaded.record(
+        is_many = self.loaded.record(
             [file.version for file in piece.content],
             batch=piece.end["batch"],
             # A slice of all files is the whole truth: what was loaded before does not count.
             previous=piece.start["batch"] if piece.start and self.pipeline.mode not in WHOLE else None,
             run=run,
         )
+        if is_many:
+            self.many.add(piece.end["batch"])
+
+    def published(self, piece: Slice) -> None:
+        if piece.end is not None and piece.end["batch"] in self.many:
+            self.many.clear()
+            self.loaded.put_together(piece.end["batch"])
 
     def settled(self, piece: Slice) -> None:
         self.copies.drop(piece.content)
