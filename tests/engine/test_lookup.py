@@ -17,7 +17,7 @@ from esker.engine.iceberg import lookup, write
 from esker.engine.iceberg.lookup import Keys, look_up
 from esker.engine.iceberg.manifests import FileEntry, KeptManifests, LiveFiles, SpecField, entries_of
 from esker.engine.iceberg.metrics import metrics
-from esker.engine.iceberg.partition import transformed
+from esker.engine.iceberg.partition_transform import transformed
 from esker.engine.iceberg.pruning import Values
 from esker.engine.iceberg.schema import FieldSchema, with_id
 from esker.engine.iceberg.write import write_parquet
