@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from esker.engine.pins import PYSPARK, RUNTIMES, check_spark, minor_of
-from esker.errors import SparkUnsupported
+from esker.errors import LoadingNotInstalled, SparkUnsupported
 from tests.command import esker
 from tests.folder import Folder
 
@@ -39,6 +40,13 @@ def test_another_pyspark_is_refused(version: str, tmp_path: Path) -> None:
     assert answer.error["message"] == f"PySpark {version} is not supported"
     assert answer.error["remedy"] == f"pip install 'pyspark=={PYSPARK}'"
     assert not (folder.path / ".esker" / "logs").exists()
+
+
+def test_a_platform_with_pyspark_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the extra brings beside PySpark is named, before anything starts."""
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(LoadingNotInstalled, match="duckdb"):
+        check_spark()
 
 
 @pytest.mark.parametrize("installed", ["3.5.4-amzn-0", "3.5.9", "4.0.5", "4.1.4"])
