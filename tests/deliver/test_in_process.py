@@ -14,6 +14,7 @@ from esker.ledger.offsets import stored_offset
 from esker.pipeline.reading import ReadingProject
 from tests.cli.terminal import environment
 from tests.deliver.told import Tell, Told
+from tests.folder import Folder
 from tests.load.works import Works
 from tests.without_spark import TAKEN_AWAY, WITHOUT_JAVA
 
@@ -142,7 +143,12 @@ def test_what_needs_spark_says_what_to_install(
 
 def test_rows_that_are_appended(tmp_path: Path, spark_running: None) -> None:
     """Of a table without a key, the rows of each snapshot come in order, also those of other engines."""
-    here = works(tmp_path, pipeline={"mode": "append", "key": []}, id=["id"])
+    here = works(tmp_path, id=["id"])
+    columns = {"id": "bigint", "title": "string"}
+    pipeline = Folder.files_pipeline(table="shop.works", mode="append", columns=columns)
+    here.folder.document["pipelines"]["works"] = pipeline
+    here.folder.save()
+    here.project = here.folder.open()
     here.load([{"id": 1, "title": "a"}])
     run(COMMAND, "deliver", "--json", folder=tmp_path)
     here.load([{"id": 2, "title": "b"}])
@@ -158,7 +164,7 @@ def test_rows_that_are_appended(tmp_path: Path, spark_running: None) -> None:
 
 def test_tasks_of_a_reindex(tmp_path: Path, spark_running: None) -> None:
     """A task begun with Spark is done without it, deletes left out; the reindex is ended with Spark."""
-    keys = {"delete_when": "title = 'gone'", "deletes": "mark"}
+    keys = {"delete_when": "title = 'gone'"}
     here = works(tmp_path, pipeline=keys, reindex={"rows": 1})
     here.load([{"id": 1, "title": "a"}, {"id": 2, "title": "b"}])
     here.load([{"id": 3, "title": "c"}])

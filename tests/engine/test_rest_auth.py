@@ -103,8 +103,10 @@ class HandedOut:
     tables: list[str] = field(default_factory=list)
 
     def revise(self, path: str, headers: dict[str, str], content: bytes) -> bytes:
+        if "/tables" not in path or not content:
+            return content
         answer = json.loads(content)
-        if "/tables" not in path or "metadata" not in answer:
+        if "metadata" not in answer:
             return content
         self.tables.append(path.rpartition("/")[2])
         keys = {"s3.access-key-id": KEY, "s3.secret-access-key": self.secret}
