@@ -217,6 +217,10 @@ class AuditedChange(Change):
     def reads_again(self) -> bool:
         return self.change.reads_again
 
+    @property
+    def times_read(self) -> int:
+        return self.change.times_read
+
     def first_attempt(self) -> Attempt | None:
         return self.change.first_attempt()
 
@@ -235,10 +239,12 @@ class AuditedChange(Change):
         made = self.change.make(attempt, changeset)
         if isinstance(made, RowCounts):
             return made
-        if staged is not None and staged.is_of_same_rows(attempt, made, changeset):
+        if staged is not None and staged.is_of_same_rows(attempt, made, changeset, self.times_read):
+            snapshot = staged.snapshot
 
             def commit(attempt: Attempt, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
                 attempt.drop_branch(branch)
+                attempt.forget(snapshot)
                 return made.commit(attempt, summary)
 
             return self._passed(made, commit)
@@ -253,7 +259,10 @@ class AuditedChange(Change):
         staging = Attempt(self.audits.engine, self.audits.table)
         if staging.version != attempt.version:
             raise SwapFailed("CommitFailedException", "the table moved while the batch was made")
+        before = staging.head_of(branch)
         staging.stage_on(branch)
+        if before is not None and before.summary.get("esker.run") == self.run:
+            staging.forget(before.id)
         summary = {"esker.pipeline": self.pipeline, "esker.run": self.run, STAGED: branch, **made.told}
         if made.is_change:
             summary["esker.changeset"] = str(changeset)
@@ -263,7 +272,7 @@ class AuditedChange(Change):
         if tripped:
             self.note((*made.measures, *self.audits.measures), snapshot, changeset)
             raise Held(self.pipeline, str(self.audits.table), tripped, branch)
-        self._staged = _Staged(made, snapshot, attempt.current, attempt.sequence, changeset)
+        self._staged = _Staged(made, snapshot, attempt.current, attempt.sequence, changeset, self.times_read)
 
 
 @dataclass(frozen=True)
@@ -276,6 +285,7 @@ class _Staged:
     sequence: int
     """That of the parent."""
     changeset: int
+    times_read: int
 
     def is_on(self, attempt: Attempt, branch: str, changeset: int) -> bool:
         """Tell whether the branch still holds it, and main has not moved since."""
@@ -283,12 +293,15 @@ class _Staged:
         is_there = head is not None and head.id == self.snapshot
         return is_there and attempt.current == self.parent and changeset == self.changeset
 
-    def is_of_same_rows(self, attempt: Attempt, made: Made, changeset: int) -> bool:
+    def is_of_same_rows(self, attempt: Attempt, made: Made, changeset: int, times_read: int) -> bool:
         """Tell whether a batch, made again for an attempt, gives the table the rows that were looked at.
 
         That is so when others have only rewritten files since: a compaction carries rows over as they are.
+        Not when the source was read again, which may give other rows.
         """
         if self.parent is None or changeset != self.changeset or made.counts != self.made.counts:
+            return False
+        if times_read != self.times_read:
             return False
         since = attempt.history(self.parent, self.sequence)
         is_rewritten = all(snapshot.operation == "replace" for snapshot in since.newer)

@@ -86,6 +86,11 @@ class Change(ABC):
         """Rows of the source are read while the batch is made ready."""
         return False
 
+    @property
+    def times_read(self) -> int:
+        """How often the source was read for the batch."""
+        return 1
+
     def release(self) -> None:  # noqa: B027
         """Give back what was kept for further attempts."""
 

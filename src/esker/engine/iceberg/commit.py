@@ -88,6 +88,7 @@ class Attempt:
         self._id = table
         self._branch: str | None = None
         self._looked_for: tuple[Keys, LiveFiles] | None = None
+        self._forgotten: list[SnapshotId] = []
         self._engine, self._handles = engine, engine.handles
         with explained(f'cannot load table "{table}"', engine.log):
             self._table, self._opened = java_transaction(engine, table)
@@ -398,6 +399,15 @@ class Attempt:
             self._transaction.manageSnapshots().removeBranch(branch).commit()
             return True
 
+    def forget(self, snapshot: SnapshotId) -> None:
+        """Remove a snapshot that no branch leads to, in the same swap. Its files stay.
+
+        For a batch whose data files are committed again. A snapshot that names them as added, and from which
+        main does not descend, would be dangerous: earlier versions of Iceberg, such as those in other
+        engines, delete such files when the snapshot expires.
+        """
+        self._forgotten.append(snapshot)
+
     def publish_branch(self, branch: str) -> tuple[SnapshotId, int]:
         """Make the newest snapshot of a branch, which descends from main's, that of main."""
         with _swap_failed():
@@ -488,12 +498,23 @@ class Attempt:
         """
         try:
             with _swap_failed():
-                self._table.operations().commit(self._base, self._opened.currentMetadata())
+                self._table.operations().commit(self._base, self._built())
         except SwapFailed:
             # Of a table that was made anew, some catalogs call the metadata as they called the old one's:
             # an object that is kept takes it for the one it knows.
             self._handles.forget(self._id.sql)
             raise
+
+    def _built(self) -> Any:
+        """Return the metadata that the table is to have."""
+        built = self._opened.currentMetadata()
+        gone = self._jvm.java.util.HashSet()
+        for snapshot in self._forgotten:
+            if built.snapshot(snapshot) is not None:
+                gone.add(snapshot)
+        if gone.isEmpty():
+            return built
+        return iceberg(self._jvm, "TableMetadata").buildFrom(built).removeSnapshots(gone).build()
 
     @cached_property
     def sort_fields(self) -> tuple[SortField, ...]:

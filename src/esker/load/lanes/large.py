@@ -168,6 +168,10 @@ class LargeBatch(Change):
     def reads_again(self) -> bool:
         return self._reads > 1
 
+    @property
+    def times_read(self) -> int:
+        return self._reads
+
     def make(self, attempt: Attempt, changeset: int) -> Made | RowCounts:
         return self._with_rows(lambda: self._compared(attempt, self.given.stamp(changeset)))
 
