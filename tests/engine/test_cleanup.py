@@ -47,28 +47,39 @@ def is_delete(method: str, path: str) -> bool:
 
 @pytest.mark.spark
 @pytest.mark.server
-@pytest.mark.parametrize("kind", ["rest", "s3tables"])
 def test_bad_rows_are_what_people_hear_of(
-    kind: str, seaweedfs: SeaweedFS, refusing: Proxy, tmp_path: Path, spark_running: None
+    seaweedfs: SeaweedFS, refusing: Proxy, tmp_path: Path, spark_running: None
 ) -> None:
-    """Not that the files which were staged before cannot be removed. On S3 Tables nobody tries to."""
+    """Not that the files which were staged before cannot be removed."""
+    store = seaweedfs.store(refusing.address)
+    load_bad_rows(tmp_path, {"type": "sqlite", "warehouse": seaweedfs.new_prefix()}, store)
+    assert [each for each in refusing.traffic.exchanges if is_delete(each.method, each.path)]
+
+
+@pytest.mark.spark
+@pytest.mark.server
+def test_nothing_is_deleted_in_a_table_bucket(
+    seaweedfs: SeaweedFS, tmp_path: Path, spark_running: None
+) -> None:
+    """Amazon S3 Tables refuses deletes, and removes what no snapshot names by itself."""
     warehouse = seaweedfs.new_warehouse()
-    catalog: dict[str, Any] = seaweedfs.catalog(warehouse)
-    if kind == "s3tables":
-        bucket = warehouse.removeprefix("s3://")
-        arn = f"arn:aws:s3tables:us-east-1:{_ACCOUNT}:bucket/{bucket}"
-        catalog = {"type": "s3tables", "warehouse": arn, "uri": seaweedfs.uri}
-    folder = Folder(
-        tmp_path / "project",
+    arn = f"arn:aws:s3tables:us-east-1:{_ACCOUNT}:bucket/{warehouse.removeprefix('s3://')}"
+    load_bad_rows(tmp_path, {"type": "s3tables", "warehouse": arn, "uri": seaweedfs.uri}, seaweedfs.store())
+    staged = [path for path in seaweedfs.list(warehouse) if path.endswith(".parquet")]
+    assert len(staged) == 2  # that of the table, and that of the batch with the bad row
+
+
+def load_bad_rows(folder: Path, catalog: dict[str, Any], store: dict[str, Any]) -> None:
+    """Load a good file, and one with a bad row: its good rows are staged, and not loaded."""
+    project = Folder(
+        folder / "project",
         catalog=catalog,
-        store=seaweedfs.store(refusing.address),
+        store=store,
         pipelines={"sales": Folder.files_pipeline(columns={"id": "bigint"})},
     )
-    folder.write_csv("landing/a.csv", ["id"], [(1,)])
-    folder.run()
-    folder.write_csv("landing/b.csv", ["id"], [(2,), ("three",)])
+    project.write_csv("landing/a.csv", ["id"], [(1,)])
+    project.run()
+    project.write_csv("landing/b.csv", ["id"], [(2,), ("three",)])
     with pytest.raises(BadRows):
-        folder.run()
-    assert folder.rows("shop.sales", "id") == [(1,)]
-    deletes = [each for each in refusing.traffic.exchanges if is_delete(each.method, each.path)]
-    assert bool(deletes) == (kind == "rest")
+        project.run()
+    assert project.rows("shop.sales", "id") == [(1,)]

@@ -96,11 +96,19 @@ class SeaweedFS:
 
     def put(self, location: str, content: bytes) -> None:
         """Write a file into a bucket."""
-        files = fs.S3FileSystem(
+        with self._files.open_output_stream(location.removeprefix("s3://"), compression=None) as stream:
+            stream.write(content)
+
+    def list(self, location: str) -> list[str]:
+        """Return the paths of all files below a place."""
+        selector = fs.FileSelector(location.removeprefix("s3://"), recursive=True)
+        return [each.path for each in self._files.get_file_info(selector) if each.is_file]
+
+    @property
+    def _files(self) -> fs.S3FileSystem:
+        return fs.S3FileSystem(
             access_key=KEY, secret_key=self.secret, endpoint_override=self.endpoint, region="us-east-1"
         )
-        with files.open_output_stream(location.removeprefix("s3://"), compression=None) as stream:
-            stream.write(content)
 
     def store(self, endpoint: str | None = None) -> dict[str, Any]:
         """Return the store as a project file declares it."""
