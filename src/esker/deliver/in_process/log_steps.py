@@ -22,7 +22,7 @@ from esker.deliver.in_process.view import View
 from esker.deliver.subscription import CHANGE, Step, Subscription
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.table_id import TableId
-from esker.errors import NoChangeLog
+from esker.errors import LogAhead, LogGap, NoChangeLog, SideTableForeign
 from esker.ledger.change_columns import CHANGESET, OP
 from esker.ledger.offsets import Offset
 from esker.ledger.owed import logged_in
@@ -43,7 +43,13 @@ class LogSteps:
         self._lake, self._own, self._alone = lake, subscription, alone
         catalog, name = subscription.table.catalog, subscription.table.name
         table = lake.table(catalog, name)
-        found = LogReader.of(partial(lake.table, catalog), table)
+        try:
+            found = LogReader.of(partial(lake.table, catalog), table)
+        except (LogGap, LogAhead, SideTableForeign):
+            if alone:
+                raise
+            # Spark brings the log up to date first, and says what is to be done where that is not possible.
+            raise NeedsSpark("the change log is not as it was left") from None
         if found is None:
             raise NoChangeLog(name, "no keyed pipeline with `changes: on` has published into it")
         if found.owed and not alone:
