@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from esker.engine.iceberg.table import TableId
 from esker.errors import LoadedFilesDamaged, PublishConflict
 from esker.ledger import append_once, loaded_files, upkeep
 from esker.ledger.loaded_files import Compared, FileVersion, LoadedFiles
+from esker.sources.files.reader import FilesReader
+from esker.sources.source import Opening, Slice
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -90,7 +93,7 @@ def test_the_last_run_costs_what_the_tenth_did(
         if number % 2 == 0:
             record(files, f"stopped-{number:04}", before, version("stopped"))
         if files.record(map(version, names), batch=batch, previous=before, run="run"):
-            files.put_together(batch)
+            files.put_together(partial(str, batch))
         previous = batch
         attempt = Attempt(files.engine, FILES)
         most |= Counter(files=attempt.data_files, rows=attempt.files.rows)
@@ -126,12 +129,35 @@ def test_what_is_put_together_meanwhile_is_left_alone(
         return live_rows(*arguments)
 
     monkeypatch.setattr(upkeep, "live_rows", meanwhile)
-    files.put_together("2")
+    files.put_together(lambda: "2")
     assert Attempt(files.engine, FILES).data_files == 4
-    files.put_together("2")
+    files.put_together(lambda: "2")
     assert Attempt(files.engine, FILES).data_files == 1
     assert set(files.upto("2")) == {"path-0", "path-1", "path-2"}
     assert set(LoadedFiles(files.engine, FILES, "other").upto("theirs")) == {"theirs"}
+
+
+def test_who_was_overtaken_leaves_the_batches_of_others(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process sleeps behind its publish, and wakes long after others went on: they are not spare."""
+    folder.write_csv("landing/0.csv", ["id"], [(0,)])
+    overtaken = folder.run().position["to"]
+    assert overtaken is not None
+    for number in (1, 2):
+        folder.write_csv(f"landing/{number}.csv", ["id"], [(number,)])
+        folder.run()
+    monkeypatch.setattr(upkeep, "MANY_FILES", 3)
+    monkeypatch.setattr(loaded_files, "KEPT_FOR", timedelta())
+    monkeypatch.setattr(loaded_files, "_SPARE", 0)
+    engine = folder.open().engine
+    engine.open_catalog("lake")
+    reader = FilesReader.of(Opening(engine, "sales", engine.project.pipeline("sales"), FILES))
+    reader.many.add(overtaken["batch"])
+    reader.published(Slice(None, overtaken, overtaken["batch"], 0, "1 file", (), 1))
+    assert Attempt(engine, FILES).data_files == 1, "it was put together"
+    assert folder.run().rows.read == 0
+    assert len(folder.rows()) == 3
 
 
 def test_a_long_chain_is_walked(files: LoadedFiles) -> None:

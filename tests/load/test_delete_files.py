@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from esker.engine.iceberg import positions
+from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.table import TableId
 from esker.ledger import upkeep
+from esker.ledger.delete_memory import longest_late
 from tests.load.works import WORKS, Make, Works, large_in_soak
 
 pytestmark = pytest.mark.spark
@@ -109,3 +112,33 @@ def test_the_memory_of_deletes_stays_few_files(
     assert (late.rows.stale, late.batches) == (rounds, 0)
     assert works.load([{"id": 1, "at": 8, "title": "again"}]).rows.inserted == 1
     assert [each for each in works.project.fsck().tables if each.findings] == []
+
+
+def asked(works: Works) -> timedelta:
+    """Return how long the memory of deletes says that it is needed."""
+    memory = Attempt(works.project.engine, TableId("lake", "shop.works__deletes"))
+    return longest_late(memory.properties)
+
+
+def test_the_memory_of_deletes_is_kept_as_long_as_anybody_asked(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by a project file that no longer says so, or that is not this one."""
+    monkeypatch.setattr(upkeep, "MANY_FILES", 3)
+    works = make(lane="small", order_by="at", deletes="hard", late="90d")
+    works.load([{"id": number, "at": 5, "title": "a"} for number in range(6)])
+    works.load([{"id": 0, "at": 7, "deleted": True}])
+    month = "current_timestamp() - INTERVAL 30 DAYS"
+    works.sql(f"INSERT INTO {WORKS}__deletes SELECT 9, 9, 0, {month}")
+    works.change(late="1d")
+    for number in (1, 2, 3):
+        works.load([{"id": number, "at": 7, "deleted": True}])
+    assert works.sql(f"SELECT count(*) FROM {WORKS}__deletes.files")[0][0] < 5, "it was put together"
+    works.change(late="60d")
+    late = works.load([{"id": 9, "at": 8, "title": "late"}])
+    assert (late.rows.stale, late.rows.inserted) == (1, 0)
+    assert asked(works) == timedelta(days=90)
+    # Who only reads it asks, too.
+    works.change(late="120d")
+    works.load([{"id": 4, "at": 6, "title": "b"}])
+    assert asked(works) == timedelta(days=120)

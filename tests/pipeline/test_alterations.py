@@ -267,6 +267,32 @@ def test_a_key_of_a_table_that_knew_none(make_folder: MakeFolder) -> None:
     assert stored(folder).identifier == ("id",)
 
 
+def test_a_key_that_becomes_shorter_and_another_mode(make_folder: MakeFolder) -> None:
+    """What identified rows until now can be empty, or is dropped: Iceberg would refuse both before."""
+    folder = keyed(make_folder)
+    folder.change(key=["id", "line", "part"])
+    deliver(folder, "1", id=[1], line=[1], part=[1], title=["a"])
+    folder.run()
+    assert set(stored(folder).identifier) == {"id", "line", "part"}
+    assert changes(folder) == []
+    free = {"type": "bigint", "required": False}
+    folder.change(key=["id"], columns={"line": free}, drop_columns=["part"])
+    project = folder.open()
+    project.apply(project.plan(["sales"]))
+    table = stored(folder)
+    assert table.identifier == ("id",)
+    assert table.properties["esker.identifier.sales"] == '["id"]'
+    assert [column.required for column in table.columns if column.name == "line"] == [False]
+    deliver(folder, "2", id=[1, 2], line=pa.array([None, 2], pa.int64()), title=["b", "c"])
+    folder.run()
+    assert folder.rows("shop.sales", "id", "line", "title") == [(1, None, "b"), (2, 2, "c")]
+    folder.change(mode="delete_insert")
+    folder.run()
+    assert stored(folder).identifier == ()
+    assert "esker.identifier.sales" not in stored(folder).properties
+    assert changes(folder) == []
+
+
 @pytest.mark.parametrize("mode", ["delete_insert", "scd2"])
 def test_a_key_of_several_rows_identifies_none(make_folder: MakeFolder, mode: str) -> None:
     folder = keyed(make_folder)

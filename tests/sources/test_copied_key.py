@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from esker.engine.iceberg.columns import columns_of, schema_json
+from esker.engine.iceberg.table import Table, TableId
+from esker.engine.session import Engine
 from esker.errors import ChangesNotFollowed
+from esker.project import Project, load_project
 from esker.project.pipelines import Pipeline
+from esker.project.types import Column, Plain
+from esker.sources.changed_rows import ChangedRows
 from esker.sources.copied_key import CopiedKey
+from tests.folder import Folder
 
 COLUMNS = ("Order", "line", "price", "valid_from", "valid_to", "is_current")
 SOURCE = {"type": "table", "table": "shop.orders", "read": "changes"}
+ORDERS = TableId("lake", "shop.orders")
 
 
 def key_of(mode: str, upstream: str, copy: str, own: str, where: str | None = None, **keys: Any) -> CopiedKey:
@@ -79,3 +90,30 @@ def test_a_transform_may_name_the_key_otherwise() -> None:
         "upsert", "Order", "upsert", "number", transform="SELECT Order AS number, deleted FROM input"
     )
     assert (found.by, found.needs_table) == (("Order",), False)
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """As much of an engine as it takes to find the pipeline that writes a table."""
+
+    project: Project
+
+
+def test_the_writers_key_counts_also_where_the_table_still_says_another(tmp_path: Path) -> None:
+    """A key that became longer: a copy with the old one would lose lines."""
+    writer = {**Folder.files_pipeline(table="shop.orders"), "mode": "upsert", "key": ["order", "line"]}
+    folder = Folder(tmp_path, pipelines={"orders": writer})
+    schema = schema_json([Column("order", Plain("int"), True), Column("line", Plain("int"), True)], ["order"])
+    said = Table("1", "u", "/orders", 2, 0, json.dumps(schema), columns_of(schema), (), (), {}, None, ORDERS)
+
+    def copied(*key: str, table: Table = said) -> CopiedKey:
+        copy = Pipeline.model_validate({"source": SOURCE, "table": "shop.copy", "mode": "upsert", "key": key})
+        engine = cast(Engine, _Engine(load_project(folder.path)))
+        return ChangedRows(engine, table, copy).key
+
+    assert copied("order", "line").upstream == ("order", "line")
+    with pytest.raises(ChangesNotFollowed):
+        copied("order")
+    # Of a table that nobody in the project writes, it is all that there is.
+    other = replace(said, id=TableId("lake", "shop.others"))
+    assert copied("order", table=other).upstream == ("order",)

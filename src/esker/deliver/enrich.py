@@ -26,6 +26,7 @@ from esker.ledger.offsets import Offset
 from esker.project.consumers import Enrichment
 from esker.project.reserved import is_own
 from esker.project.types import quoted
+from esker.sources.copied_key import SEVERAL
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Enrichments:
 
     def _keys_changed(self, table: Table, then: SnapshotId, since: Sequence[Snapshot]) -> DataFrame | None:
         """Return the keys of rows that changed, by the change log; None where it does not tell all."""
-        if not table.identifier or any(
+        if not self._tells_key(table) or any(
             each.operation != "replace" and "esker.changeset" not in each.summary for each in since
         ):
             return None
@@ -158,6 +159,15 @@ class Enrichments:
         except UNREADABLE:
             return None
         return log.changes(first, last).select(*map(quoted, table.identifier)).distinct()
+
+    def _tells_key(self, table: Table) -> bool:
+        """Tell whether a table's identifier is what its log goes by: that of its writer, if it is known."""
+        writer = self.engine.project.pipeline_into(table.id.catalog, table.id.name)
+        known = {column.lower() for column in table.identifier}
+        if writer is None or not known:
+            return bool(known)
+        has_one_row = writer.is_keyed and writer.mode not in SEVERAL
+        return has_one_row and known == {column.lower() for column in writer.key}
 
     def added_to(self, rows: DataFrame) -> DataFrame:
         """Return rows with a column for each other table."""

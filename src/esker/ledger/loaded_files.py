@@ -8,7 +8,7 @@ are on no chain, whoever wrote them and whenever, and mean nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -196,15 +196,18 @@ class LoadedFiles:
         summary = {"esker.pipeline": self.pipeline, "esker.run": run}
         return append_once(self.engine, staged, batch, summary) >= MANY_FILES
 
-    def put_together(self, published: str) -> None:
-        """Put the files of the record together, now that the ledger names a batch.
+    def put_together(self, published: Callable[[], str | None]) -> None:
+        """Put the files of the record together. `published` reads the batch that the ledger names.
 
+        It is asked once the record is read: whoever was overtaken, and wakes hours after its publish, would
+        take the batches of its successors for some that were never published.
         Batches that are not on its chain were never published, or a complete one took their place. They
         mean nothing, unless somebody goes back to an earlier state: the newest of them are kept.
         """
 
         def counted(rows: pa.Table, is_whole: bool) -> pa.Table:
-            kept = self._without_old(rows, published) if is_whole else rows
+            batch = published() if is_whole else None
+            kept = self._without_old(rows, batch) if batch is not None else rows
             return kept.sort_by([("pipeline", "ascending"), ("path", "ascending")])
 
         put_together(self.engine, self.table, counted)

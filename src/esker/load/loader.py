@@ -166,7 +166,7 @@ class Loader:
         """Put the files of the memory of deletes together, if this run added to them and they are many."""
         side, memory = self.publisher.sides.get(DELETES), self.loading.memory
         if side is not None and memory is not None:
-            DeleteMemory.put_together(self.loading.engine, side, now - memory.needed)
+            DeleteMemory.put_together(self.loading.engine, side, now, memory.longest)
 
     def forget(self, now: datetime) -> str | None:
         """Take old changes out of the change log, once a day; return why that could not be done."""

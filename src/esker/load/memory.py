@@ -20,5 +20,5 @@ class Memory:
     """Opens it, and makes it when there is none."""
     late: timedelta
     """How long a delete is remembered."""
-    needed: timedelta
-    """How long any pipeline needs it, also to tell the changes of a batch again."""
+    longest: timedelta
+    """How long any of the project's pipelines wants it to be. The memory may know of others."""

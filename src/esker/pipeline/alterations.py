@@ -45,6 +45,8 @@ from esker.project.types import Column, Decimal, Plain, stored_types
 from esker.sources import Sent
 
 _SET_BY = "esker.properties."
+_IDENTIFIED_BY = "esker.identifier."
+"""With a pipeline's name: the columns that it lets the table call its identifier."""
 FILE_FORMAT = "write.format.default"
 """Iceberg's property for the format of new files."""
 
@@ -129,6 +131,10 @@ def creation(
         table,
         compare(columns, sent.columns, is_text=sent.is_text, is_exact=sent.is_exact, is_loose=sent.is_loose),
     )
+    _check_partitions(pipeline, columns)
+    order = _sort_order(pipeline, columns)
+    columns = _in_order(pipeline, columns)
+    key = _key(pipeline, columns, contract)
     properties = {
         **TABLE_DEFAULTS,
         "format-version": str(pipeline.format_version),
@@ -136,11 +142,8 @@ def creation(
         **_codec(pipeline),
         **pipeline.properties,
         **(_set_by(pipeline, name) if name is not None and pipeline.properties else {}),
+        **({_IDENTIFIED_BY + name: as_text(key)} if name is not None and key else {}),
     }
-    _check_partitions(pipeline, columns)
-    order = _sort_order(pipeline, columns)
-    columns = _in_order(pipeline, columns)
-    key = _key(pipeline, columns, contract)
     made = CreateTable(NewTable(table, columns, pipeline.partition_fields(), properties, order, key))
     return Altered((made,), columns, notes, unknown)
 
@@ -154,15 +157,18 @@ def alterations(
 ) -> Altered:
     """Return what brings a table to what is declared and sent, as far as `evolution` allows.
 
-    Without the pipeline's `name` nobody knows which properties it set before: none is removed.
+    Without the pipeline's `name` nobody knows what it set before: no property of it is removed, nor the key.
 
     Raises TypeConflict, or ColumnsFrozen for what the source sends and the policy forbids.
     """
     is_frozen = pipeline.evolution == "freeze"
     changes: list[TableChange] = []
     declared = as_declared(pipeline, present)
+    changes += _identifier_renamed(present, declared, name, is_frozen)
     if declared.renamed:
         changes.append(RenameColumns(present.id, declared.renamed, is_frozen))
+    # First of all: what identifies rows can be neither dropped nor without a value.
+    changes += _identified(pipeline, present, declared, contract, name, is_frozen)
     if declared.relaxed:
         changes.append(RelaxColumns(present.id, declared.relaxed, is_frozen))
     columns = declared.columns
@@ -190,6 +196,7 @@ def alterations(
     if altered.widened:
         changes.append(WidenColumns(present.id, altered.widened, is_frozen))
     if dropped := tuple(c.name for c in columns if _is_dropped(pipeline, c.name)):
+        changes += _unsorted(pipeline, present, declared, dropped, is_frozen)
         changes.append(DropColumns(present.id, dropped))
         columns = tuple(column for column in columns if column.name not in dropped)
     if (ordered := _in_order(pipeline, columns)) != columns:
@@ -205,7 +212,6 @@ def alterations(
     changes += _reformatted(pipeline, present)
     if contract is not None:
         changes += _described(pipeline, present.id, declared.stored)
-    changes += _identified(pipeline, present, declared, contract, is_frozen)
     changes += _with_properties(pipeline, present, name)
     # Rows are checked by what is declared as required, also where older rows lack it.
     checked = with_required(columns, _demanded(pipeline, columns), required=True)
@@ -280,34 +286,86 @@ def _key(pipeline: Pipeline, columns: tuple[Column, ...], contract: Contract | N
 
 
 def _identified(
-    pipeline: Pipeline, present: Table, declared: Declared, contract: Contract | None, is_frozen: bool
+    pipeline: Pipeline,
+    present: Table,
+    declared: Declared,
+    contract: Contract | None,
+    name: str | None,
+    is_frozen: bool,
 ) -> list[TableChange]:
-    """Return what lets a table say which columns identify a row.
+    """Return what lets a table say which columns identify a row, by their new names.
 
-    What it says already is changed by a contract only: others may have said it.
+    What others let it say is changed by a contract only. What the pipeline let it say follows the key, and
+    is taken back where the key is none, or one that Iceberg cannot have.
     """
     key = _key(pipeline, declared.stored, contract)
-    required = {column.name for column in declared.stored if column.required}
     names = dict(declared.renamed)
-    known = {names.get(name, name) for name in present.identifier}
-    # Iceberg identifies rows by required columns only; a table that has rows cannot begin to require some.
-    if not key or not set(key) <= required or set(key) == known:
-        return []
-    if known and (contract is None or not contract.key):
-        return []
+    known = {names.get(column, column) for column in present.identifier}
+    own = {names.get(column, column) for column in _named_by(present, name)}
+    is_own = bool(known) and known == own
+    said_by = _IDENTIFIED_BY + name if name is not None else None
     # Whoever joins or merges by the key counts on it.
-    return [IdentifyBy(present.id, key, is_frozen and bool(known))]
+    needs_apply = is_frozen and bool(known)
+    # Iceberg identifies rows by required columns only; a table that has rows cannot begin to require some.
+    required = {column.name for column in declared.stored if column.required}
+    is_ruled = contract is not None and bool(contract.key)
+    if key and set(key) <= required:
+        if set(key) == known or (known and not is_own and not is_ruled):
+            return []
+        return [IdentifyBy(present.id, key, needs_apply, said_by)]
+    if not is_own:
+        return []
+    # A contract's key that the table cannot have waits, and is told of: unless what is there is in the way.
+    kept = required - {column.name for column in declared.stored if _is_dropped(pipeline, column.name)}
+    if is_ruled and known <= kept:
+        return []
+    return [IdentifyBy(present.id, (), needs_apply, said_by)]
+
+
+def _unsorted(
+    pipeline: Pipeline, present: Table, declared: Declared, dropped: tuple[str, ...], is_frozen: bool
+) -> list[TableChange]:
+    """Return what lets columns go by which rows are sorted: without `sort_by` that is the key of the past."""
+    if "sort_by" in pipeline.model_fields_set:
+        return []
+    order = _renamed_order(present.sort_fields, declared.renamed)
+    left = tuple(field for field in order if field.column not in dropped)
+    return [Resort(present.id, left, is_frozen)] if left != order else []
+
+
+def _identifier_renamed(
+    present: Table, declared: Declared, name: str | None, is_frozen: bool
+) -> list[TableChange]:
+    """Return what lets a table know its identifier for the pipeline's also after columns were renamed.
+
+    It comes before the rename: stopped between the two, the names are still told apart from those of others.
+    """
+    names = dict(declared.renamed)
+    known = _named_by(present, name)
+    renamed = tuple(names.get(column, column) for column in known)
+    if name is None or renamed == known:
+        return []
+    return [SetProperties(present.id, {_IDENTIFIED_BY + name: as_text(renamed)}, needs_apply=is_frozen)]
+
+
+def _named_by(present: Table, name: str | None) -> tuple[str, ...]:
+    """Return the columns that a pipeline let a table call its identifier."""
+    known = read_property(present.properties, _IDENTIFIED_BY + name, tuple) if name is not None else None
+    return known or ()
 
 
 def without_key(changes: tuple[TableChange, ...]) -> tuple[TableChange, ...]:
     """Return changes of a table that holds rows which its key does not identify."""
     return tuple(
-        replace(change, table=replace(change.table, identifier=()))
-        if isinstance(change, CreateTable)
-        else change
+        replace(change, table=_keyless(change.table)) if isinstance(change, CreateTable) else change
         for change in changes
-        if not isinstance(change, IdentifyBy)
+        if not (isinstance(change, IdentifyBy) and change.columns)
     )
+
+
+def _keyless(table: NewTable) -> NewTable:
+    properties = {k: v for k, v in table.properties.items() if not k.startswith(_IDENTIFIED_BY)}
+    return replace(table, identifier=(), properties=properties)
 
 
 def _in_order(pipeline: Pipeline, columns: tuple[Column, ...]) -> tuple[Column, ...]:

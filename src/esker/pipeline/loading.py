@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import TypeVar
 
 from pyspark.sql import DataFrame
@@ -17,7 +16,7 @@ from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
 from esker.events import Listener, Reached
 from esker.ledger.change_log import ChangeLog
-from esker.ledger.delete_memory import DeleteMemory, memory_columns
+from esker.ledger.delete_memory import DeleteMemory, late_property, memory_columns
 from esker.ledger.quality import QUALITY_COLUMNS, Quality
 from esker.ledger.quarantine import QUARANTINE_COLUMNS, Quarantine
 from esker.ledger.side_table import LOG, OpenSide
@@ -38,8 +37,6 @@ from esker.project.types import Column
 from esker.sources import Reader, Span
 from esker.sources.statement import StatementRows
 
-_TOLD_AGAIN = timedelta(days=7)
-"""How long after a batch its changes may be told again, where their file was lost."""
 _Side = TypeVar("_Side", bound=OpenSide)
 
 
@@ -83,10 +80,15 @@ def open_loader(
         is_draft = contract.is_draft and resolved is None
         audits = Audits(engine, publisher.table, contract.audits, is_draft)
 
-    def opened(kind: type[_Side], table: TableId, columns: tuple[Column, ...]) -> _Side:
+    def opened(
+        kind: type[_Side],
+        table: TableId,
+        columns: tuple[Column, ...],
+        properties: Mapping[str, str] = TABLE_DEFAULTS,
+    ) -> _Side:
         present = find_table(engine, table)
         if present is None:
-            create(engine, NewTable(table, columns, (), TABLE_DEFAULTS))
+            create(engine, NewTable(table, columns, (), properties))
         elif lacking := [((), column) for column in columns if find(present.columns, column.name) is None]:
             add_columns(engine, table, lacking)
         side = kind.of(engine, table)
@@ -105,12 +107,13 @@ def open_loader(
         publisher.sides[LOG] = log.side
         loading = replace(loading, log=log)
     deletes = deletes_of(engine.project, publisher.table)
+    late, made = pipeline.late, memory_columns(columns, pipeline)
+    from_the_first = {**TABLE_DEFAULTS, **late_property(late)}
     memory = Memory(
-        known=lambda attempt: DeleteMemory.known(engine, publisher.table, attempt.properties),
-        open=lambda: opened(DeleteMemory, deletes, memory_columns(columns, pipeline)),
-        late=pipeline.late,
-        needed=_TOLD_AGAIN
-        + max(each.late for each in engine.project.pipelines.values() if each.table == pipeline.table),
+        known=lambda attempt: DeleteMemory.known(engine, publisher.table, attempt.properties, late),
+        open=lambda: opened(DeleteMemory, deletes, made, from_the_first).asked(late),
+        late=late,
+        longest=max(each.late for each in engine.project.pipelines.values() if each.table == pipeline.table),
     )
     loading = replace(loading, memory=memory)
     return Loader(loading, Keyed(loading), source, publisher, listen, guards, audits)

@@ -13,6 +13,7 @@ from esker.engine.iceberg import alter
 from esker.engine.iceberg.create import NewTable, create
 from esker.engine.iceberg.table import TableId, identify_by, sort_by
 from esker.engine.session import Engine
+from esker.ledger.stored_json import as_text
 from esker.project.layout import PartitionField, SortField
 from esker.project.types import Column, Type
 
@@ -224,20 +225,29 @@ class Resort:
 
 @dataclass(frozen=True)
 class IdentifyBy:
-    """Say which columns identify a row."""
+    """Say which columns identify a row, or that none do."""
 
     table: TableId
     columns: tuple[str, ...]
     needs_apply: bool = False
+    said_by: str | None = None
+    """The property that tells which columns Esker named itself."""
 
     def __str__(self) -> str:
+        if not self.columns:
+            return f"no longer say which columns identify rows of table {self.table}"
         return f"identify rows of table {self.table} by {', '.join(self.columns)}"
 
     def as_json(self) -> dict[str, Any]:
         return {"change": "identify_by", "table": str(self.table), "columns": list(self.columns)}
 
     def apply(self, engine: Engine) -> None:
-        identify_by(engine, self.table, self.columns)
+        if self.said_by is None:
+            identify_by(engine, self.table, self.columns)
+        elif self.columns:
+            identify_by(engine, self.table, self.columns, {self.said_by: as_text(self.columns)})
+        else:
+            identify_by(engine, self.table, (), removed=(self.said_by,))
 
 
 @dataclass(frozen=True)
@@ -292,7 +302,7 @@ class SetProperties:
         named = [f"{key} = {value}" for key, value in self._told().items()]
         named += [f"{key} is removed" for key in self.removed]
         if not named:
-            return f"write down which properties of table {self.table} the project sets"
+            return f"write down what the project sets in table {self.table}"
         return f"set properties of table {self.table}: {', '.join(named)}"
 
     def as_json(self) -> dict[str, Any]:

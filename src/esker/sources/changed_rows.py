@@ -64,7 +64,8 @@ class ChangedRows:
     @cached_property
     def key(self) -> CopiedKey:
         """How the rows of the copy are found by what the log tells. Raises ChangesNotFollowed."""
-        key = self.table.identifier or (self._pipeline.key if self._pipeline is not None else ())
+        # What the writer goes by counts: the table may still say what it went by before.
+        key = (self._pipeline.key if self._pipeline is not None else ()) or self.table.identifier
         if not key:
             raise NoChangeLog(str(self.table.id), "it does not say which columns identify a row")
         return CopiedKey.of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -126,11 +126,31 @@ def list_tables(engine: Engine, catalog: str) -> list[str]:
         return sorted(names)
 
 
-def identify_by(engine: Engine, table: TableId, columns: Sequence[str]) -> None:
-    """Say which columns identify a row. They must be required."""
-    names = ", ".join(quoted(name) for name in columns)
+def identify_by(
+    engine: Engine,
+    table: TableId,
+    columns: Sequence[str],
+    properties: Mapping[str, str] | None = None,
+    removed: Iterable[str] = (),
+) -> None:
+    """Say which columns identify a row, if any, and set or remove properties with it, in one commit.
+
+    The columns must be required, and named as the table does.
+    """
     with explained(f'cannot alter table "{table}"', engine.log):
-        engine.spark.sql(f"ALTER TABLE {table.sql} SET IDENTIFIER FIELDS {names}")
+        jvm: Any = engine.spark.sparkContext._jvm
+        names = jvm.java.util.ArrayList()
+        for name in columns:
+            names.add(name)
+        transaction = java_table(engine, table).newTransaction()
+        transaction.updateSchema().setIdentifierFields(names).commit()
+        update = transaction.updateProperties()
+        for key, value in (properties or {}).items():
+            update.set(key, value)
+        for key in removed:
+            update.remove(key)
+        update.commit()
+        transaction.commitTransaction()
 
 
 def sort_by(engine: Engine, table: TableId, fields: Sequence[SortField]) -> None:

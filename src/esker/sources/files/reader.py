@@ -13,9 +13,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
+from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.table_id import TableId
 from esker.engine.session import Engine
 from esker.errors import EskerError, FileChanged
-from esker.ledger.entry import Position
+from esker.ledger.entry import Position, read_entry
 from esker.ledger.loaded_files import LoadedFiles
 from esker.ledger.run_id import new_run_id
 from esker.project.modes import SWAPPING, WHOLE
@@ -166,7 +168,14 @@ class FilesReader(Reader):
     def published(self, piece: Slice) -> None:
         if piece.end is not None and piece.end["batch"] in self.many:
             self.many.clear()
-            self.loaded.put_together(piece.end["batch"])
+            self.loaded.put_together(self._published)
+
+    def _published(self) -> str | None:
+        """Return the batch that the ledger names now: perhaps no longer the one that was published here."""
+        table = TableId(self.loaded.table.catalog, self.pipeline.table)
+        entry = read_entry(Attempt(self.engine, table).properties, self.name)
+        position = entry.position if entry is not None else None
+        return position.get("batch") if position is not None else None
 
     def settled(self, piece: Slice) -> None:
         self.copies.drop(piece.content)
