@@ -483,6 +483,31 @@ def test_what_was_seen_before_a_long_transaction_is_not_kept_waiting(shop: Shop)
     assert folder.run().rows.read == 2
 
 
+def test_a_time_ahead_of_the_clock(shop: Shop) -> None:
+    """It says nothing of transactions: those that begin later have lower times. It waits until the clock gets
+    there; by key it is read, and the rows below it by later runs all the same."""
+    shop.sql("ALTER TABLE orders ALTER changed SET DEFAULT now()")
+    shop.sql("INSERT INTO orders VALUES (1, 'from a wrong clock', '2099-01-01')")
+    shop.sql("INSERT INTO orders (id) VALUES (2)")
+    folder, keyed = (
+        shop.project("append", cursor="changed"),
+        shop.project("upsert", "keyed", cursor="changed"),
+    )
+    assert [folder.run().rows.read, keyed.run().rows.read] == [1, 2]
+    with transaction(shop) as late:
+        late.execute("SELECT 1")
+        shop.sql("INSERT INTO orders (id) VALUES (3)")
+        assert "still running" in folder.run().notes[0]
+        keyed.run()
+        late.execute("INSERT INTO orders (id) VALUES (4)")
+        late.execute("COMMIT")
+    result = folder.run()
+    assert "beyond" in result.notes[0]
+    assert "ahead of it" in result.notes[0]
+    keyed.run()
+    assert [ids(folder), ids(keyed)] == [[2, 3, 4], [1, 2, 3, 4]]
+
+
 def test_a_prepared_transaction(shop: Shop) -> None:
     """It is no session's any more, and still may be committed."""
     folder = shop.project("append", cursor="id")
