@@ -357,7 +357,7 @@ def test_cursors_of_many_types(
     monkeypatch.setenv("SHOP_PASSWORD", database.password)
     shop = Shop(make_folder, database, f"id bigint, at {kind} UNIQUE")
     values = {
-        "timestamp": ["2026-03-29 02:30:00.000001", "2026-03-29 02:30:00.000002", "2026-10-25 02:30:00"],
+        "timestamp": ["2025-03-30 02:30:00.000001", "2025-03-30 02:30:00.000002", "2025-10-26 02:30:00"],
         "date": ["2026-01-01", "2026-01-02", "2026-01-03"],
         "numeric(20,4)": ["9007199254740993.0001", "9007199254740993.0002", "9007199254740993.0003"],
         "text": ["a", "it's", "z"],
