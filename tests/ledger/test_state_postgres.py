@@ -16,6 +16,7 @@ import pytest
 from psycopg import sql
 
 from esker.errors import ConsumerFenced, StateError
+from esker.ledger.cursor_marks import CursorMark, keep_marks, read_marks
 from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.offsets import Offset, store_offset, stored_offset
 from esker.ledger.reindexes import done_tasks, record_task
@@ -49,6 +50,29 @@ def state(folder: Folder) -> Iterator[State]:
 
 def folder_with(path: Path, url: str, user: str) -> Folder:
     return Folder(path, state={"url": url, "user": user, "password": "${STATE_PASSWORD}"})
+
+
+def test_two_that_keep_marks_at_once(state: State, database: Database) -> None:
+    """A plan takes no lease: what one of both keeps is enough."""
+    key = {"project": "shop", "pipeline": "sales", "source": "x", "marks": "[]"}
+    with ThreadPoolExecutor(1) as pool, database.connect() as other:
+        other.execute("BEGIN")
+        other.execute(
+            "INSERT INTO esker_cursor_marks VALUES (%(project)s, %(pipeline)s, %(source)s, %(marks)s)", key
+        )
+        kept = pool.submit(keep_marks, state, "shop", "sales", "s", [CursorMark("1", frozenset())])
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+        wait_until(lambda: _has(database, waiting), "the second one waits", 20)
+        other.execute("COMMIT")
+        kept.result(timeout=20)
+    assert read_marks(state, "shop", "sales", "s") == []
+    keep_marks(state, "shop", "sales", "s", [CursorMark("2", frozenset())])
+    assert read_marks(state, "shop", "sales", "s") == [CursorMark("2", frozenset())]
+
+
+def _has(database: Database, query: str) -> bool:
+    with database.connect() as connection:
+        return bool(connection.execute(query.encode()).fetchall())
 
 
 def test_runs_are_remembered(state: State, folder: Folder) -> None:

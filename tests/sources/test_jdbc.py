@@ -357,7 +357,7 @@ def test_cursors_of_many_types(
     monkeypatch.setenv("SHOP_PASSWORD", database.password)
     shop = Shop(make_folder, database, f"id bigint, at {kind} UNIQUE")
     values = {
-        "timestamp": ["2026-03-29 02:30:00.000001", "2026-03-29 02:30:00.000002", "2026-10-25 02:30:00"],
+        "timestamp": ["2025-03-30 02:30:00.000001", "2025-03-30 02:30:00.000002", "2025-10-26 02:30:00"],
         "date": ["2026-01-01", "2026-01-02", "2026-01-03"],
         "numeric(20,4)": ["9007199254740993.0001", "9007199254740993.0002", "9007199254740993.0003"],
         "text": ["a", "it's", "z"],
@@ -481,6 +481,31 @@ def test_what_was_seen_before_a_long_transaction_is_not_kept_waiting(shop: Shop)
             assert ids(folder) == [1, 2, 3, 4]
             second.execute("COMMIT")
     assert folder.run().rows.read == 2
+
+
+def test_a_time_ahead_of_the_clock(shop: Shop) -> None:
+    """It says nothing of transactions: those that begin later have lower times. It waits until the clock gets
+    there; by key it is read, and the rows below it by later runs all the same."""
+    shop.sql("ALTER TABLE orders ALTER changed SET DEFAULT now()")
+    shop.sql("INSERT INTO orders VALUES (1, 'from a wrong clock', '2099-01-01')")
+    shop.sql("INSERT INTO orders (id) VALUES (2)")
+    folder, keyed = (
+        shop.project("append", cursor="changed"),
+        shop.project("upsert", "keyed", cursor="changed"),
+    )
+    assert [folder.run().rows.read, keyed.run().rows.read] == [1, 2]
+    with transaction(shop) as late:
+        late.execute("SELECT 1")
+        shop.sql("INSERT INTO orders (id) VALUES (3)")
+        assert "still running" in folder.run().notes[0]
+        keyed.run()
+        late.execute("INSERT INTO orders (id) VALUES (4)")
+        late.execute("COMMIT")
+    result = folder.run()
+    assert "beyond" in result.notes[0]
+    assert "ahead of it" in result.notes[0]
+    keyed.run()
+    assert [ids(folder), ids(keyed)] == [[2, 3, 4], [1, 2, 3, 4]]
 
 
 def test_a_prepared_transaction(shop: Shop) -> None:

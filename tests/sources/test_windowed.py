@@ -16,6 +16,7 @@ from esker.ledger.attempts import failed_windows
 from esker.ledger.state import State
 from esker.project import load_project
 from esker.project.sources.windows import WindowSettings
+from esker.sources.span import Span
 from esker.sources.windowed import TimedSource, WindowedReader
 from esker.sources.windows import Coverage, Window
 from tests.folder import Folder
@@ -65,13 +66,7 @@ class Pipeline:
     def run(self, feed: Feed, steps: int = 200) -> Covered:
         """Return the quarters that are covered afterwards. Fails when the run does not end."""
         self.failures = []
-        opening: Any = SimpleNamespace(
-            name="p",
-            state=self.state,
-            pipeline=SimpleNamespace(source=SimpleNamespace(reads="feed")),
-            engine=SimpleNamespace(project=SimpleNamespace(state_key="k")),
-        )
-        reader = WindowedReader(opening, feed, self.settings)
+        reader = self.reader(feed)
         for _ in range(steps):
             fetched = reader.fetch(reader.plan(self.position))
             assert all(isinstance(failure, WindowFailed) for failure in fetched.failures)
@@ -83,6 +78,15 @@ class Pipeline:
                 reader.close()
                 return self.covered
         raise AssertionError("the run does not end")
+
+    def reader(self, feed: Feed) -> WindowedReader:
+        opening: Any = SimpleNamespace(
+            name="p",
+            state=self.state,
+            pipeline=SimpleNamespace(source=SimpleNamespace(reads="feed")),
+            engine=SimpleNamespace(project=SimpleNamespace(state_key="k")),
+        )
+        return WindowedReader(opening, feed, self.settings)
 
     @property
     def covered(self) -> Covered:
@@ -206,6 +210,28 @@ def test_failures_of_a_whole_window_are_forgotten_with_its_halves(tmp_path: Path
     pipeline.settings = pipeline.settings.model_copy(update={"split_at": 500})
     pipeline.run(Feed(4))
     assert (pipeline.covered, pipeline.attempts) == ([(0, 4)], [])
+
+
+def test_failures_of_what_is_covered_are_forgotten(tmp_path: Path) -> None:
+    """Its rows are in the table: whoever loaded them was stopped before that was noted."""
+    pipeline = Pipeline(tmp_path, max_attempts=1)
+    pipeline.run(Feed(3, {QUARTER + 5: DOWN}))
+    assert (pipeline.covered, pipeline.attempts) == ([(0, 1), (2, 3)], [1])
+    pipeline.position = Coverage.of([Window(START, START + 3 * QUARTER)]).as_json()
+    pipeline.run(Feed(3))
+    assert pipeline.attempts == []
+
+
+def test_a_covered_window_that_cannot_be_read_again(tmp_path: Path) -> None:
+    """A backfill that fails takes nothing out of the table: nothing is missing."""
+    pipeline = Pipeline(tmp_path, max_attempts=1)
+    pipeline.run(Feed(3))
+    reader = pipeline.reader(Feed(3, {QUARTER + 5: DOWN})).again(
+        Span(since=Feed(0).now(), until=Feed(3).now())
+    )
+    fetched = reader.fetch(reader.plan(pipeline.position))
+    reader.close()
+    assert (len(fetched.failures), len(fetched.slices), pipeline.attempts) == (1, 1, [])
 
 
 def test_a_source_without_a_beginning(tmp_path: Path) -> None:

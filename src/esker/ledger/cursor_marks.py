@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
 from esker.ledger.state import State, cursor_marks
 
@@ -62,16 +64,21 @@ def read_marks(state: State, project: str, pipeline: str, source: str) -> list[C
 
 
 def keep_marks(state: State, project: str, pipeline: str, source: str, marks: Sequence[CursorMark]) -> None:
-    """Keep marks in the place of those that are kept."""
+    """Keep marks in the place of those that are kept; where somebody else keeps theirs meanwhile, these get
+    lost."""
     text = json.dumps([{"top": mark.top, "waits": sorted(mark.waits)} for mark in marks])
     key = (cursor_marks.c.project == project) & (cursor_marks.c.pipeline == pipeline)
-    with state.begin() as connection:
+    row = cursor_marks.insert().values(project=project, pipeline=pipeline, source=_digest(source), marks=text)
+    with suppress(_SomebodyWasFaster), state.begin() as connection:
         connection.execute(cursor_marks.delete().where(key))
-        connection.execute(
-            cursor_marks.insert().values(
-                project=project, pipeline=pipeline, source=_digest(source), marks=text
-            )
-        )
+        try:
+            connection.execute(row)
+        except IntegrityError:
+            raise _SomebodyWasFaster from None
+
+
+class _SomebodyWasFaster(Exception):
+    """`esker plan` takes no lease: it may keep marks while a run does."""
 
 
 def _digest(source: str) -> str:

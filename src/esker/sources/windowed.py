@@ -152,6 +152,7 @@ class WindowedReader(Reader):
         self._drop_spools()
         self._source.check()
         coverage = Coverage.from_json(position)
+        self._forget_covered(coverage)
         tip = coverage.intervals[-1].end if coverage.intervals else 0
         windows: list[Window] = []
         has_more = False
@@ -211,7 +212,7 @@ class WindowedReader(Reader):
         spool.finish()
         has_more = not is_over and (step.has_more or tried < len(step.windows))
         if self._has_read:
-            self._note_failures()
+            self._note_failures(Coverage.from_json(piece.start))
         elif self._refusal is not None and not has_more:
             raise self._refusal  # as it would refuse all windows
         if not covered:
@@ -386,11 +387,22 @@ class WindowedReader(Reader):
             found.close()
         return [window], None
 
-    def _note_failures(self) -> None:
-        """Count failures of windows. Only when others could be read: else it is not the window's fault."""
+    def _forget_covered(self, coverage: Coverage) -> None:
+        """Forget failures of what is in the table: whoever loaded it may have been stopped before that."""
+        state = self._opening.state
+        if state is None:
+            return
+        failed = failed_windows(state, self._project, self._opening.name)
+        for window in coverage.intervals:
+            if any(each.start < window.end and window.start < each.end for each in failed):
+                forget_failures(state, self._project, self._opening.name, window.start, window.end)
+
+    def _note_failures(self, coverage: Coverage) -> None:
+        """Count failures of windows that are not in the table. Only when others could be read: else it is not
+        the window's fault."""
         state = self._opening.state
         for window, why in self._failed.items():
-            if state is not None and window not in self._noted:
+            if state is not None and window not in self._noted and not coverage.covers(window):
                 self._noted.add(window)
                 note_failure(state, self._project, self._opening.name, window.start, window.end, why)
 

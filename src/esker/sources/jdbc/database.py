@@ -20,6 +20,7 @@ from esker.sources.jdbc.dialect import Dialect, dialect_of
 _ROWS = "esker_rows"
 _LOOKED_AT = 1_000
 """Values of a key that are looked at to see how close they are."""
+_ENDLESS = ("infinity", "nan", "inf")
 _SPARSE = 4
 """Where there are more numbers than so many for a row, rows are counted instead."""
 
@@ -222,6 +223,23 @@ class Relation:
         sign = "<=" if is_closed else "<"
         return f"{self.dialect.name(column)} {sign} {self.dialect.literal(top, column)}"
 
+    def not_above(self, column: DatabaseColumn, values: Sequence[str], top: str) -> list[bool]:
+        """Tell of each value whether it lies at another or below, in the order of the column itself."""
+        if not values:
+            return []
+        quoted = self.dialect.name(column)
+        # Texts that stand under a column take its type and its order.
+        parts = [f"SELECT -1 AS esker_number, {quoted} FROM {self._from} WHERE 1 = 0"]
+        parts += [
+            f"SELECT {number}, {self.dialect.literal(value, column)}" for number, value in enumerate(values)
+        ]
+        found = self.connection.rows(
+            f"SELECT esker_number FROM ({' UNION ALL '.join(parts)}) AS esker_values "
+            f"WHERE {self.up_to(column, top, is_closed=True)}"
+        )
+        numbers = {int(number or 0) for [number] in found}
+        return [number in numbers for number in range(len(values))]
+
     def inside(self, column: DatabaseColumn, bounds: Bounds) -> str:
         """Return the condition of a range."""
         quoted, parts = self.dialect.name(column), []
@@ -282,3 +300,14 @@ def address_of(engine: Engine, source: JdbcSource) -> Address:
 
 def unsuitable(source: JdbcSource, column: str, why: str, remedy: str) -> CursorUnsuitable:
     return CursorUnsuitable(source.reads, column, why, remedy)
+
+
+def check_end(source: JdbcSource, column: DatabaseColumn, top: str) -> None:
+    """Raise CursorUnsuitable for a highest value that nothing can lie beyond."""
+    if top.lower() in _ENDLESS:
+        raise unsuitable(
+            source,
+            column.name,
+            f'Its highest value is "{top}": nothing would ever lie beyond it.',
+            "Leave such rows out with query:, or choose another column.",
+        )

@@ -32,16 +32,15 @@ from esker.project.sources import JdbcSource
 from esker.project.sources.jdbc import REPEATABLE, Chunks
 from esker.project.types import Column, columns_from_json
 from esker.sources.jdbc.cursor import earlier, moment_of
-from esker.sources.jdbc.database import Bounds, Relation, unsuitable
+from esker.sources.jdbc.database import Bounds, Relation, check_end, unsuitable
 from esker.sources.jdbc.dialect import SqliteDialect
-from esker.sources.jdbc.settled import Settled, is_unique, settle
+from esker.sources.jdbc.settled import Settled, check_same_server, is_unique, kept_for, settle
 from esker.sources.jdbc.timed import TimedTable, WindowedTexts
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice
 from esker.sources.span import Span
 from esker.sources.windowed import WindowedReader
 
 _PEEKED = 100
-_ENDLESS = ("infinity", "nan", "inf")
 _LOWEST = "-infinity"
 """Nothing lies before it."""
 
@@ -186,6 +185,8 @@ class JdbcReader(Reader):
         source, relation = self._source, self._relation
         settled = self._settled(cursor)  # before the snapshot is taken
         column = relation.column(cursor)
+        if settled is not None and settled.sees_transactions:
+            check_same_server(relation, source, column)
         last: str | None = position["cursor"] if position is not None else None
         nulls = relation.nulls(column)
         if nulls and source.nulls == "error":
@@ -220,7 +221,7 @@ class JdbcReader(Reader):
         # What was deleted, or set back, does not take the position back with it.
         is_further = complete is not None and (last is None or not self._is_empty(column, last, complete))
         furthest = complete if is_further else last
-        if settled is not None and settled.waits:
+        if settled is not None and (settled.waits or settled.is_ahead):
             self._note_waiting(column, furthest, newest, settled)
         slices = self._by_cursor(column, bounds, position, furthest, is_further=is_further)
         return [_with_note(piece, left_out) for piece in slices]
@@ -252,13 +253,7 @@ class JdbcReader(Reader):
 
     def _check_values(self, column: DatabaseColumn, top: str) -> None:
         """Raise CursorUnsuitable for a column whose highest value nothing can lie beyond."""
-        if top.lower() in _ENDLESS:
-            raise unsuitable(
-                self._source,
-                column.name,
-                f'Its highest value is "{top}": nothing would ever lie beyond it.',
-                "Leave such rows out with query:, or choose another column.",
-            )
+        check_end(self._source, column, top)
         if kinds := self._relation.kinds(column):
             raise unsuitable(
                 self._source,
@@ -279,17 +274,16 @@ class JdbcReader(Reader):
         if not self._relation.dialect.has_snapshots or source.cursor_order == "commit":
             return None
         state, project = opening.state, opening.engine.project.state_key
-        marks: Sequence[CursorMark] = ()
-        if state is not None:
-            marks = read_marks(state, project, opening.name, source.fingerprint)
-
-        def keep(found: Sequence[CursorMark]) -> None:
-            if state is not None:
-                keep_marks(state, project, opening.name, source.fingerprint, found)
-
         moving = Relation(opening.engine, source, is_moving=True)
         with closing(moving):
             column = moving.column(cursor)
+            of = kept_for(moving, source, column)
+            marks = read_marks(state, project, opening.name, of) if state is not None else []
+
+            def keep(found: Sequence[CursorMark]) -> None:
+                if state is not None:
+                    keep_marks(state, project, opening.name, of, found)
+
             return settle(moving, source, column, marks, keep, is_patient=not self._repeats)
 
     def _complete(self, column: DatabaseColumn, settled: Settled) -> str | None:
@@ -311,6 +305,9 @@ class JdbcReader(Reader):
         rows = f"rows of {self._name} by {column.name}" + (f" beyond {last}" if last is not None else "")
         if settled is not None and settled.waits:
             why = f"may be joined by lower values: transactions are still running ({settled.waits})"
+        elif settled is not None and settled.is_ahead:
+            until = "are read again by each run" if self._repeats else "wait"
+            why = f"{until} until the database's clock gets there: some lie ahead of it"
         elif self._source.lag is not None:
             why = "wait for lag"
         elif settled is not None and not is_unique(self._relation, self._source, column):
