@@ -49,6 +49,13 @@ def test_a_reader_goes_on_from_where_it_was() -> None:
     Log(reached=12, line=(10, 20, 30), runs={9: "a", 12: "b"}).check(position)
 
 
+def test_a_position_of_a_table_that_had_no_log() -> None:
+    """Before its pipeline was changed, its snapshots told what was added."""
+    with pytest.raises(ChangesDiverged, match="do not continue") as caught:
+        LogPosition.of_log("shop.orders", {"table": "one", "snapshot": 7})
+    assert "has a change log now" in caught.value.reason
+
+
 def test_positions_of_earlier_versions() -> None:
     """They have no run and no snapshot of the log: what they say is compared."""
     position = LogPosition.from_json({"table": "one", "changeset": 4})

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
+from pyspark.errors import PySparkException
 
 from esker.engine.iceberg.access import Access, CurrentAccess
-from esker.errors import CatalogUnreachable
+from esker.engine.iceberg.client import _failure
+from esker.errors import CatalogUnreachable, StoreUnreachable
+from esker.project import secrets
+from esker.project.secrets import redact
 
 CLIENT = "org.apache.iceberg.aws.s3.S3FileIO"
 
@@ -37,6 +42,35 @@ class Catalog:
 
     def open(self) -> CurrentAccess:
         return CurrentAccess(self.ask(), self.ask, lambda: self.now)
+
+
+def test_keys_that_were_handed_out_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores say them in what they refuse. Of many, the newest are known; what is no secret stays."""
+    monkeypatch.setattr(secrets, "_passing_secrets", OrderedDict())
+    telling = {
+        "s3.secret-access-key": "first+secret",
+        "s3.session-token": "second/secret",
+        "gcs.oauth2.token": "third.secret",
+        "adls.sas-token.shop": "sig=fourth%3D",
+        "token": "bearer of the catalog",
+    }
+    plain = {
+        "s3.endpoint": "http://store:9000",
+        "s3.session-token-expires-at-ms": "1700000000000",
+        "client.refresh-credentials-endpoint": "http://catalog/v1/credentials",
+    }
+    Access(CLIENT, telling | plain)
+    said = PySparkException(" ".join([*telling.values(), *plain.values()]))
+    failure = _failure(said, "s3://lake/f")
+    assert isinstance(failure, StoreUnreachable)
+    told = failure.reason
+    assert not [value for value in telling.values() if value in told]
+    assert all(value in told for value in plain.values())
+    for number in range(300):
+        access(f"key {number}")
+        Access(CLIENT, {"s3.session-token": f"token {number}"})
+    assert redact("token 299 opensesame") == "******** ********"
+    assert len(secrets._passing_secrets) < 200
 
 
 def key(current: CurrentAccess) -> str | None:

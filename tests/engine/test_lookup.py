@@ -350,6 +350,22 @@ def test_files_and_manifests_are_left_out_by_partition(tmp_path: Path, name: str
             assert not may_hold(manifest) or file in looked_at or len(spec) > 1
 
 
+@pytest.mark.parametrize("transform", ["year", "month"])
+def test_days_that_have_no_partition_here(transform: str) -> None:
+    """The library that computes partitions gives none to days so far away, and other writers do."""
+    schema = pa.schema([with_id("day", pa.date32(), 1)])
+    days = pa.array([100_000_000, 0, None], pa.int32()).cast(pa.date32())
+    fields = FieldSchema(0, schema, True, {"day": 1}, {})
+    keys = Keys(pa.table([days], schema=schema))
+    candidates = keys.candidates(fields, lambda spec_id: (SpecField(1, transform),))
+    bound = (273_790).to_bytes(4, "little")
+    about = {"contains_null": False, "lower_bound": bound, "upper_bound": bound}
+    assert candidates.may_be_below({"partition_spec_id": 0, "partitions": [about]})
+    near = Keys(pa.table([days.slice(1)], schema=schema))
+    others = near.candidates(fields, lambda spec_id: (SpecField(1, transform),))
+    assert not others.may_be_below({"partition_spec_id": 0, "partitions": [about]})
+
+
 def stored_in_spec(value: Any) -> bytes:
     """Return a partition's value as a list of manifests holds it."""
     return value.to_bytes(4, "little", signed=True) if isinstance(value, int) and value < 8 else stored(value)

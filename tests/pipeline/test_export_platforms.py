@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
+import pyarrow as pa
 import pyspark
 import pytest
 from botocore.validate import ParamValidator
@@ -23,6 +24,7 @@ from pyiceberg.catalog import load_catalog
 
 from esker.cli import submitted
 from esker.cli.submitted import main
+from esker.deliver.transform import Transform
 from esker.engine import submitted as submitted_session
 from esker.engine.java import find_java
 from esker.engine.pins import RUNTIMES, spark_minor
@@ -30,6 +32,7 @@ from esker.engine.submitted import check_iceberg
 from esker.errors import (
     CannotExport,
     CatalogUnreachable,
+    ConsumerBusy,
     EskerError,
     Fenced,
     Held,
@@ -40,7 +43,9 @@ from esker.errors import (
     SchemaMoved,
     UnknownPipeline,
 )
+from esker.ledger.leases import held
 from esker.pipeline.api import OpenProject
+from esker.pipeline.elsewhere import project_folder
 from esker.pipeline.export import Bundle, Options, export_platform
 from esker.pipeline.export.platform import Job
 from esker.project import load_project
@@ -646,6 +651,46 @@ def consuming(shop: Folder) -> Folder:
     shop.change("orders", every="15m")
     shop.save()
     return shop
+
+
+def test_the_end_of_a_reindex_waits_for_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """While a delivery is active nothing is ended: the state machine must try again, and not be done."""
+    folder = Folder(
+        tmp_path,
+        pipelines={"orders": ORDERS | {"source": {"type": "files", "path": "a.csv", "format": "csv"}}},
+    )
+    folder.document["consumers"] = {
+        "topic": {"from": "orders", "id": ["id"], "to": {"type": "files", "path": "out"}}
+    }
+    folder.save()
+    given = ["--esker-project", str(folder.path), "--esker-do", "reindex-end", "--esker-consumer", "topic"]
+    with closing(folder.open().state) as state, held(state, "shop/consumer/topic"):
+        with pytest.raises(SystemExit):
+            main(given)
+        told = json.loads(capsys.readouterr().out)
+        assert (told["exit_status"], told["retry"]) == (1, True)
+        assert told["error"]["code"] == ConsumerBusy.code
+        assert str(os.getpid()) in told["error"]["reason"]
+
+
+def test_an_archive_leaves_no_module_behind(tmp_path: Path) -> None:
+    """A function on Lambda that is warm runs the code of the archive that is there now."""
+    before, packed = list(sys.path), tmp_path / "project.zip"
+    shape = (
+        "import esker\nfrom warm_code.inner import made\n\n@esker.transform\ndef shape(row): return made()"
+    )
+    for version in (1, 2):
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("shape.py", shape)
+            archive.writestr(
+                "warm_code/inner.py", "from warm_version import V\n\ndef made():\n    return {'v': V}"
+            )
+            archive.writestr("warm_version.py", f"V = {version}")
+        with project_folder(str(packed)) as folder:
+            found = Transform.find("shape.py:shape", folder, ("id",), travels=False)
+            assert found.bodies(pa.table({"id": [1]})) == [{"v": version}]
+        assert not {"esker_source_shape", "warm_code", "warm_code.inner", "warm_version"} & set(sys.modules)
+        assert sys.path == before
 
 
 def test_small_work_runs_without_spark(shop: Folder) -> None:

@@ -15,6 +15,7 @@ import pytest
 from esker.changes.ranges import AppendedRows, ChangeRange
 from esker.engine.iceberg.table import TableId
 from esker.errors import (
+    ChangesDiverged,
     ChangesForgotten,
     ChangesMissing,
     NoChangeLog,
@@ -167,6 +168,9 @@ def test_points_mean_what_they_mean_to_spark(works: Works) -> None:
     for point in ("yesterday", 1234567890123456789):
         with pytest.raises(UnknownPoint):
             works.project.changes("shop.works", since=point)
+    table = works.project.changes("shop.works").position["table"]
+    with pytest.raises(ChangesDiverged, match="do not continue"):
+        works.project.changes("shop.works", since={"table": table, "snapshot": 1})
 
 
 @large_in_soak
@@ -347,6 +351,9 @@ def test_appends_are_changes(sales: Folder) -> None:
         assert [row["id"] for row in rows(project.changes("shop.sales", since=1))] == [7, 3]
     assert len(data_files(opened)) == 2
     assert project.changes("shop.sales", since=changes.snapshot_id).to_spark().count() == 0
+    with pytest.raises(ChangesDiverged, match="continue changeset 2") as caught:
+        project.changes("shop.sales", since={"table": changes.position["table"], "changeset": 2})
+    assert "has none any more" in caught.value.reason
 
 
 def test_appends_go_on_behind_a_snapshot(sales: Folder) -> None:

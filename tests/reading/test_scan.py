@@ -27,10 +27,12 @@ from pyiceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FloatType,
     IntegerType,
     ListType,
     LongType,
     NestedField,
+    PrimitiveType,
     StringType,
     StructType,
     TimestampType,
@@ -225,6 +227,36 @@ def test_bounds_and_partitions_keep_files_closed(make_table: Callable[..., Shelf
         update.add_field("deleted", IdentityTransform())
     table.append(arrow([row(24)]))
     assert ids(project.scan("shop.works", where="deleted = true AND id > 15")) == [16, 20, 24]
+
+
+@pytest.mark.parametrize("kind", [FloatType(), DoubleType()], ids=str)
+@pytest.mark.parametrize("spec", [True, False], ids=["partitioned", "not partitioned"])
+def test_partitions_by_a_number_with_a_point(
+    make_table: Callable[..., Shelf], kind: PrimitiveType, spec: bool
+) -> None:
+    """−0.0 equals 0.0, also where the two are two partitions; values need not be those of 32 bits."""
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=False), NestedField(2, "x", kind, required=False)
+    )
+    # PyIceberg writes no partition of NaN.
+    values = [0.0, -0.0, 1.5, 1.1, 9.0 if spec else float("nan"), None]
+    appends = [[{"id": number, "x": value}] for number, value in enumerate(values)]
+    by = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "x"))
+    project, _ = make_table(*appends, schema=schema, spec=by if spec else UNPARTITIONED_PARTITION_SPEC)
+    for where, expected in {
+        "x IN (1.5, 2.5)": [2],
+        "x IN (1.1, 0.0)": [0, 1, 3],
+        "x = 0.0": [0, 1],
+        "x = 1.1": [3],
+        "x >= 1.1 AND x < 1.5": [3],
+        "x NOT IN (1.5, 0.0)": [3, 4],
+        "x IS NAN": [] if spec else [4],
+        "x IS NULL": [5],
+    }.items():
+        assert ids(project.scan("shop.works", where=where)) == expected, where
+    with opened_files() as opened:
+        assert ids(project.scan("shop.works", where="x IN (1.5, 2.5)")) == [2]
+    assert len(data_files(opened)) == 1 or not spec
 
 
 def test_groups_of_rows_are_left_out(make_table: Callable[..., Shelf]) -> None:

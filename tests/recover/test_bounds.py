@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -157,6 +158,9 @@ def test_what_is_wrong(tmp_path: Path) -> None:
         found = wrong(lower, upper, {2: 1})
         assert (found.lower, found.upper, found.nans) == ({1: b"\xff\x38"}, {1: b"\x00\xc8"}, {})
     assert wrong(-2, 2, {}).nans == {2: 1}
+    pq.write_table(values.filter(pc.is_finite(values["x"])), tmp_path / "f", row_group_size=2)
+    assert wrong(-2, 2, {}) is None, "that nobody counted no NaN is not wrong"
+    assert wrong(1, 2, {}).nans == {2: 0}, "but who corrects the entry writes it down"
     with pq.ParquetFile(tmp_path / "f") as parquet:
         assert wrong_metrics(told({}, {}, {}), parquet) is None
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyiceberg.table.snapshots import Snapshot
 
 from esker.changes.arrow import LogReader, Piece, read_piece
-from esker.changes.since import RECREATED, LogPosition
+from esker.changes.since import OF_LOG, RECREATED, LogPosition
 from esker.errors import ChangesDiverged, NoChangeLog, TableNotFound
 from esker.ledger.change_columns import CHANGESET, ROW
 from esker.ledger.point import Point
@@ -186,7 +186,7 @@ def changes_of(
         raise NoChangeLog(name, "there is no such table") from None
     log = LogReader.of(lambda each: lake.table(catalog, each), table)
     if log is not None:
-        begin = LogPosition.from_json(since) if isinstance(since, Mapping) else since
+        begin = LogPosition.of_log(name, since) if isinstance(since, Mapping) else since
         first, last = log.between(begin, until)
         return LoggedChanges(name, first, last, None, as_frame, log)
     return _appended(lake, table, since, until, as_frame)
@@ -205,6 +205,8 @@ def _appended(
     if isinstance(since, Mapping):
         if since["table"] != str(table.metadata.table_uuid):
             raise ChangesDiverged(table.name, None, RECREATED)
+        if "snapshot" not in since:
+            raise ChangesDiverged(table.name, since.get("changeset"), OF_LOG)
         since = since["snapshot"] if since["snapshot"] is not None else 0
     reader = AppendReader(table)
     span = reader.between(since, until)

@@ -26,6 +26,14 @@ NOT_CONTINUED = (ChangesDiverged, ChangesForgotten, ChangesMissing)
 UNREADABLE = (*NOT_CONTINUED, NoChangeLog, UnknownPoint)
 """Errors of a range of changes that cannot be read."""
 RECREATED = "The table was dropped and created again since."
+OF_LOG = (
+    "The position is one in a change log, and the table has none any more: its pipeline's mode was another "
+    "one then, or its `changes:` was."
+)
+_OF_SNAPSHOTS = (
+    "The position is a snapshot of the table, which has a change log now: its pipeline's mode was another "
+    "one then, or its `changes:` was."
+)
 _GAP = (
     "The change log has a gap there: the changes were published while it was switched off or lost, or before "
     "the table or the log was restored."
@@ -55,6 +63,13 @@ class LogPosition:
         if self.snapshot is not None:
             document["log"] = [self.snapshot, self.sequence]
         return document
+
+    @classmethod
+    def of_log(cls, table: str, document: Mapping[str, Any]) -> LogPosition:
+        """Return a stored position in a table's log; raise ChangesDiverged for one of its snapshots."""
+        if "changeset" not in document:
+            raise ChangesDiverged(table, None, _OF_SNAPSHOTS)
+        return cls.from_json(document)
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> LogPosition:

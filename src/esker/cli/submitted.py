@@ -11,11 +11,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from esker.cli.opening import open_project, open_to_deliver
-from esker.errors import EskerError, Unexpected, is_worth_a_retry
+from esker.errors import ConsumerBusy, EskerError, Unexpected, is_worth_a_retry
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -111,7 +112,12 @@ def _do_task(folder: Path, given: argparse.Namespace) -> _Ended:
 
 def _end_reindex(folder: Path, given: argparse.Namespace) -> _Ended:
     result = open_project(folder, given.env).reindex(given.consumer)
-    errors = [result.error] if result.error is not None else []
+    error = result.error
+    if result.holder is not None:
+        # Who waits for the end must not take it for done.
+        error = ConsumerBusy(given.consumer, result.holder)
+        result = replace(result, error=error)
+    errors = [error] if error is not None else []
     return result.as_json(), errors, errors[0].exit_status if errors else 0
 
 

@@ -75,7 +75,7 @@ def causes(error: BaseException) -> list[Cause]:
     while java is not None and len(chain) < 20:
         chain.append(Cause(str(java.getClass().getSimpleName()), redact(str(java.getMessage() or ""))))
         java = java.getCause()
-    return chain or [Cause(type(error).__name__, str(error))]
+    return chain or [Cause(type(error).__name__, redact(str(error)))]
 
 
 def explain(

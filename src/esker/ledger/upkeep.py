@@ -14,13 +14,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from esker.engine.iceberg.commit import Attempt, SwapFailed
+from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.expiry import expire_snapshots
 from esker.engine.iceberg.lookup import can_read, live_rows
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.table import TableId
 from esker.engine.session import Engine
-from esker.errors import EskerError
 
 MANY_FILES = 20
 """From so many small files on, they are put together."""
@@ -50,7 +49,8 @@ def put_together(
 
     Large files with nothing in them that is still needed, of which `is_old` is true, are taken out with them.
     """
-    with suppress(SwapFailed, EskerError, FileNotFoundError):
+    # The run itself is done: whatever goes wrong in here must not make it fail.
+    with suppress(Exception):
         attempt = Attempt(engine, table)
         if attempt.data_files < MANY_FILES:
             return
@@ -72,7 +72,8 @@ def _rewrite(
         if file.size >= _LARGE or size > _MOST:
             break
         small.append(file)
-    old = [file for file in files.data if file not in small and is_old(attempt, file)]
+    paths = {file.path for file in small}
+    old = [file for file in files.data if file.path not in paths and is_old(attempt, file)]
     if len(small) < MANY_FILES or not can_read(files, attempt.schema, small):
         return False
     rows = keep(live_rows(files, attempt.schema, small), len(small) + len(old) == len(files.data))

@@ -57,6 +57,8 @@ class DeliveryResult:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     error: EskerError | None = None
+    holder: str | None = None
+    """Who delivered to the consumer when this was skipped."""
 
     def as_json(self) -> dict[str, Any]:
         document = {
@@ -185,7 +187,7 @@ def with_delivery(
                 result = grown
     except LeaseTaken as taken:
         note = f"another delivery is active: {taken.holder}"
-        return replace(result, status="skipped", notes=(note,))
+        return replace(result, status="skipped", notes=(note,), holder=taken.holder)
     except KeyboardInterrupt:
         raise Interrupted from None
     except _Failed as failure:

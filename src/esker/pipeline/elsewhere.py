@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from pyarrow import fs
 
@@ -35,7 +39,31 @@ def project_folder(place: str) -> Iterator[Path]:
                 archive.write_bytes(stream.read())
         with zipfile.ZipFile(archive) as packed:
             packed.extractall(folder)
-        yield folder
+        try:
+            yield folder
+        finally:
+            _forget_modules(folder.resolve())
+
+
+def _forget_modules(folder: Path) -> None:
+    """Let code that was imported from a folder be imported anew.
+
+    A function on Lambda goes on in a process that has run before, perhaps with an earlier archive.
+    """
+    for name, module in list(sys.modules.items()):
+        # A package may have no file of its own, and no end of places.
+        places = [getattr(module, "__file__", None), *_places_of(module)]
+        if any(Path(place).resolve().is_relative_to(folder) for place in places if isinstance(place, str)):
+            sys.modules.pop(name, None)
+    sys.path[:] = [place for place in sys.path if not Path(place).resolve().is_relative_to(folder)]
+    importlib.invalidate_caches()
+
+
+def _places_of(module: ModuleType) -> list[Any]:
+    try:
+        return list(getattr(module, "__path__", ()))
+    except Exception:  # a module of somebody's who answers to everything
+        return []
 
 
 def keep_result(place: str, text: str) -> None:

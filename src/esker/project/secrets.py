@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +23,12 @@ from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})")
 _TELLING_NAME = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|(?:^|_)KEY", re.IGNORECASE)
 _SHORTEST_MASKED = 4
+_MOST_PASSING = 128
+"""So many secrets that are soon replaced are kept in mind."""
 _known_secrets: set[str] = set()
+_passing_secrets: OrderedDict[str, set[str]] = OrderedDict()
+"""Secrets that are soon replaced, newest last, each with all that it may look like."""
+_passing = threading.RLock()  # also what a signal interrupts may be asking
 _written: dict[str, str] = {}
 """Texts with the values of variables, and how they stand in the project file."""
 
@@ -95,10 +102,27 @@ def names_in(text: str) -> list[str]:
 
 def remember_secret(value: str) -> None:
     """Mask this value from now on in everything that is shown or logged."""
-    if len(value) >= _SHORTEST_MASKED:
-        # Also as it looks inside JSON, a Python value or an address.
-        inner = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
-        _known_secrets.update({value, quote(value, safe=""), quote_plus(value)} | inner)
+    _known_secrets.update(_looks_of(value))
+
+
+def remember_passing_secret(value: str) -> None:
+    """Mask a value that is valid for some time only, such as a key that a catalog has handed out.
+
+    The newest ones are masked: who works for months meets any number of them.
+    """
+    with _passing:
+        _passing_secrets[value] = _passing_secrets.pop(value, set()) or _looks_of(value)
+        while len(_passing_secrets) > _MOST_PASSING:
+            _passing_secrets.popitem(last=False)
+
+
+def _looks_of(value: str) -> set[str]:
+    """Return a secret as it may stand in a text; nothing of one that is too short to be masked."""
+    if len(value) < _SHORTEST_MASKED:
+        return set()
+    # Also as it looks inside JSON, a Python value or an address.
+    inner = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
+    return {value, quote(value, safe=""), quote_plus(value)} | inner
 
 
 def remember_secrets_of(value: Any) -> None:
@@ -116,7 +140,9 @@ def remember_secrets_of(value: Any) -> None:
 
 def redact(text: str) -> str:
     """Return a text with every known secret masked."""
-    for secret in sorted(_known_secrets, key=len, reverse=True):
+    with _passing:
+        known = _known_secrets.union(*_passing_secrets.values())
+    for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, "********")
     return text
 

@@ -1,11 +1,13 @@
 """Which rows of a table are wanted: a filter in PyIceberg's grammar, and a range of a time column.
 
 The grammar is that of PyIceberg's `table.scan(row_filter=…)`: SQL comparisons with AND, OR and NOT. Values
-become those of the column here, strictly: a filter never compares with a rounded or truncated value.
+become those of the column here, strictly: a filter never compares with a rounded or truncated value, but
+for columns of 32-bit floats, whose own values were rounded the same way.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -40,6 +42,7 @@ from pyiceberg.expressions.literals import (
     BelowMin,
     DateLiteral,
     DecimalLiteral,
+    FloatLiteral,
     Literal,
     LongLiteral,
     TimestampLiteral,
@@ -59,6 +62,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DateType,
     DecimalType,
+    DoubleType,
+    FloatType,
     IcebergType,
     IntegerType,
     LongType,
@@ -195,6 +200,9 @@ class _AsSql(_ConvertToArrowExpression):
     def visit_in(self, term: BoundTerm, literals: set[Any]) -> pc.Expression:
         if _is_uuid(term):
             return self._bytes(term).isin(pa.array(list(literals), _UUID))
+        if 0.0 in literals and isinstance(term.ref().field.field_type, FloatType | DoubleType):
+            # Only here Arrow tells the two zeros apart, and a set holds one of them.
+            return super().visit_in(term, literals) | (pc.field(self._get_field_name(term)) == 0.0)
         return super().visit_in(term, literals)
 
     def visit_not_in(self, term: BoundTerm, literals: set[Any]) -> pc.Expression:
@@ -301,7 +309,11 @@ def _as_type(kind: PrimitiveType, given: Literal[Any]) -> Literal[Any]:
         if Decimal(value) != int(Decimal(value)):
             raise ValueError(value)
         return LongLiteral(int(Decimal(value))).to(kind)
-    return given.to(kind)
+    found = given.to(kind)
+    # Files are left out by this value, and rows chosen by what Arrow makes of it: both must be the same.
+    if isinstance(found, FloatLiteral):
+        return FloatLiteral(struct.unpack("<f", struct.pack("<f", found.value))[0])
+    return found
 
 
 def _is_time(kind: IcebergType) -> bool:

@@ -173,4 +173,6 @@ def _stored(value: Any) -> Any:
             return time_to_micros(value)
         case UUID():
             return value.bytes
+        case float():
+            return float(value)  # a PartitionNumber equals no plain number when it is looked for in a set
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from esker.engine.store import Store
+from esker.project.secrets import remember_passing_secret
 
 _LONGEST_MARGIN = 300.0
 _MARGIN = 0.2
@@ -19,6 +21,11 @@ _PAUSE = 10.0
 _EXPIRES = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at")
 _EXPIRES_BY_ACCOUNT = "adls.sas-token-expires-at-ms."
 """Properties by which catalogs say when keys expire, in milliseconds since 1970."""
+_SECRET = re.compile(
+    r"secret-access-key$|session-token$|oauth2\.token$|sas-token\.|connection-string\.|account\.key"
+    r"|(^|\.)(token|credential|password)$"
+)
+"""Properties that are secrets, also those that a catalog hands out."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,11 @@ class Access:
 
     client: str
     properties: Mapping[str, str] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for name, value in self.properties.items():
+            if _SECRET.search(name):
+                remember_passing_secret(value)
 
     @cached_property
     def store(self) -> Store:

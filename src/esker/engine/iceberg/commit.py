@@ -31,6 +31,7 @@ from esker.engine.iceberg.manifests import FileEntry, LiveFiles, SpecField, live
 from esker.engine.iceberg.metadata import (
     Snapshot,
     SnapshotId,
+    is_same,
     read_metadata,
     read_snapshot,
     read_spec,
@@ -89,6 +90,7 @@ class Attempt:
         self._branch: str | None = None
         self._looked_for: tuple[Keys, LiveFiles] | None = None
         self._forgotten: list[SnapshotId] = []
+        self._specs: dict[int, tuple[SpecField, ...]] = {}
         self._engine, self._handles = engine, engine.handles
         with explained(f'cannot load table "{table}"', engine.log):
             self._table, self._opened = java_transaction(engine, table)
@@ -170,7 +172,7 @@ class Attempt:
         self._handles.forget(self._id.sql)
         table, opened = java_transaction(self._engine, self._id)
         base = opened.startMetadata()
-        if base.uuid() != self.uuid or base.metadataFileLocation() != self._base.metadataFileLocation():
+        if not is_same(base, self._base):
             raise SwapFailed("CommitFailedException", "the table moved on while the change was made")
         self._table, self._opened, self._base = table, opened, base
 
@@ -210,7 +212,9 @@ class Attempt:
         return snapshot is not None and snapshot.summary.get("total-equality-deletes") != "0"
 
     def _spec_of(self, spec_id: int) -> tuple[SpecField, ...]:
-        return read_spec(self._jvm, self._base, spec_id)
+        if spec_id not in self._specs:
+            self._specs[spec_id] = read_spec(self._jvm, self._base, spec_id)
+        return self._specs[spec_id]
 
     def write(self, rows: pa.Table, stem: str) -> StagedFiles:
         """Write rows as data files from this process. `stem` begins their names and is unique."""

@@ -108,8 +108,9 @@ def wrong_metrics(told: Told, parquet: pq.ParquetFile) -> Correction | None:
             what.append(_differs(leaf, low, high, true))
         if pa.types.is_floating(leaf.type) and leaf.id not in told.nans:
             count = _nans_in(parquet, leaf)
+            # Also that there are none: where an entry is corrected, its file need not be read again.
+            nans[leaf.id] = count
             if count:
-                nans[leaf.id] = count
                 what.append(f'column "{leaf.path}": {count:,} values are NaN, and the manifest has no count')
     return Correction(told.entry.path, lower, upper, nans, tuple(what)) if what else None
 

@@ -25,7 +25,6 @@ SnapshotId = int
 _MOST = 64
 """So many metadata files are kept in mind."""
 _kept: dict[tuple[str, str, int], Metadata] = {}
-_specs: dict[tuple[str, int], tuple[SpecField, ...]] = {}
 
 
 @dataclass(frozen=True)
@@ -106,16 +105,34 @@ def read_metadata(jvm: Any, metadata: Any) -> Metadata:
 
 
 def read_spec(jvm: Any, metadata: Any, spec_id: int) -> tuple[SpecField, ...]:
-    """Return the fields of one of a table's partition specs. It never changes, and is read once."""
-    name = metadata.uuid(), spec_id
-    if name not in _specs:
-        text = iceberg(jvm, "PartitionSpecParser").toJson(metadata.spec(spec_id))
-        found = json.loads(text)["fields"]
-        # A field of several columns has no single source: -1 is no column.
-        _specs[name] = tuple(SpecField(field.get("source-id", -1), field["transform"]) for field in found)
-        while len(_specs) > _MOST:
-            _specs.pop(next(iter(_specs)), None)
-    return _specs[name]
+    """Return the fields of one of a table's partition specs.
+
+    A table that was copied, restored or branched off has the uuid of another one, and specs of its own: what
+    is read here holds for this metadata alone.
+    """
+    text = iceberg(jvm, "PartitionSpecParser").toJson(metadata.spec(spec_id))
+    # A field of several columns has no single source: -1 is no column.
+    return tuple(
+        SpecField(field.get("source-id", -1), field["transform"]) for field in json.loads(text)["fields"]
+    )
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Tell whether two of Iceberg's metadata objects are one state of one table.
+
+    False where a catalog does not say where the metadata lies: nothing else tells it for sure.
+    """
+    return one.metadataFileLocation() is not None and _state(one) == _state(other)
+
+
+def _state(metadata: Any) -> tuple[Any, ...]:
+    snapshot = metadata.currentSnapshot()
+    return (
+        metadata.uuid(),
+        metadata.metadataFileLocation(),
+        metadata.lastUpdatedMillis(),
+        snapshot.snapshotId() if snapshot is not None else None,
+    )
 
 
 def snapshot_at(metadata: Any, moment: datetime) -> Any | None:

@@ -141,7 +141,9 @@ class Candidates:
                 continue
             with suppress(*_NOT_COMPARED):
                 values = transformed(self._keys, column, field.transform)
-                if _plain(values) is not None:
+                # A day that the library has no year for becomes null, and lies in a partition all the same.
+                is_whole = values.null_count == self._keys.column(column).null_count
+                if is_whole and _plain(values) is not None:
                     places.append(place)
                     arrays.append(values)
         if not places:
