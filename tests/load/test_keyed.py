@@ -544,7 +544,8 @@ def test_files_in_avro_and_orc(make: Make, format: str, version: int, lane: str)
 
     A batch that asks for the small lane takes the large one: this process writes Parquet.
     """
-    works = make(lane=lane, order_by="at", format=format, format_version=version)
+    works = make(lane=lane, order_by="at", format_version=version)
+    works.change(format=format)
 
     def load(at: int, title: str, *numbers: int, deleted: bool = False) -> Any:
         rows = [{"id": n, "at": at, "title": title, "deleted": deleted} for n in numbers]
