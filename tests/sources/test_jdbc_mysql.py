@@ -66,7 +66,7 @@ def test_a_whole_table(make_folder: MakeFolder, orders: MySql) -> None:
 
 def test_what_is_new_by_a_cursor(make_folder: MakeFolder, orders: MySql) -> None:
     """The next run reads what was changed since, and no more."""
-    folder = project(make_folder, orders, "upsert", cursor="seen")
+    folder = project(make_folder, orders, "upsert", cursor="seen", cursor_order="commit")
     assert folder.run().rows.inserted == 30
     orders.sql("UPDATE orders SET price = 9, seen = '2026-01-02 00:00:00' WHERE id = 7")
     result = folder.run()
