@@ -375,7 +375,7 @@ def test_properties_of_a_table_of_an_earlier_version(make_folder: MakeFolder) ->
     sql = folder.open().engine.spark.sql
     sql("ALTER TABLE lake.shop.sales UNSET TBLPROPERTIES ('esker.properties.sales')")
     assert [str(change) for change in changes(folder)] == [
-        "write down which properties of table shop.sales the project sets"
+        "write down what the project sets in table shop.sales"
     ]
     folder.run()
     folder.change(properties={})
