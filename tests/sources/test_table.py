@@ -176,7 +176,7 @@ def test_changes_that_were_forgotten(make_folder: MakeFolder) -> None:
     trim(opened.engine, TableId("lake", "shop.orders__changes"), timedelta(), datetime.now(UTC))
     with pytest.raises(ChangesNotFollowed) as raised:
         opened.run("copy")
-    assert "Changes that were not read yet are gone" in raised.value.reason
+    assert "is no longer in its change log" in raised.value.reason
     assert opened.backfill("copy", full=True).status == "succeeded"
     assert live(folder) == [(2, "new")]
     assert opened.run("copy").batches == 0
