@@ -295,7 +295,7 @@ def test_outbox_that_does_not_follow_the_log(works: Works) -> None:
 def test_tag_on_a_log_that_is_down(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
     """A consumer's tag that cannot be set is an error: without it, changes would be taken out of the log."""
     log = TableId("lake", "shop.works__changes")
-    with log_is_down(monkeypatch), pytest.raises(SideTableLost, match="could not be set"):
+    with log_is_down(monkeypatch), pytest.raises(SideTableLost, match="could not be written"):
         move_tag(works.project.engine, log, "esker-trial", works.snapshots(CHANGES)[0])
 
 

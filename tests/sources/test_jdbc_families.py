@@ -131,7 +131,9 @@ def test_tables_come_and_go(make_folder: MakeFolder) -> None:
 
 def test_one_table_does_not_stop_the_others(make_folder: MakeFolder) -> None:
     """Not one that does not suit, nor two that would become one, nor one that fails."""
-    folder = shop(make_folder, overrides={"customers": {"source": {"cursor": "nothing"}}})
+    folder = shop(
+        make_folder, overrides={"customers": {"source": {"cursor": "nothing", "cursor_order": "commit"}}}
+    )
     execute(
         folder,
         "CREATE TABLE keyless (a TEXT)",
@@ -227,7 +229,11 @@ def test_a_table_that_takes_the_place_of_another(make_folder: MakeFolder) -> Non
 
 def test_when_they_are_due(make_folder: MakeFolder) -> None:
     """A table that failed is tried again; the database is not asked for nothing."""
-    folder = shop(make_folder, every="1h", overrides={"customers": {"source": {"cursor": "nothing"}}})
+    folder = shop(
+        make_folder,
+        every="1h",
+        overrides={"customers": {"source": {"cursor": "nothing", "cursor_order": "commit"}}},
+    )
     assert {name: found[0] for name, found in told(folder.open().run_all(only_due=True)).items()} == {
         "shop.customers": "failed",
         "shop.orders": "succeeded",
