@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from esker.changes.log_files import LogFiles
 from esker.changes.since import ReadableLog
 from esker.engine.compat import snapshot_frame
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.lookup import can_read, live_rows
-from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.table import TableId, find_table
 from esker.engine.session import Engine
 from esker.errors import NoChangeLog, UnknownPoint
@@ -108,7 +108,7 @@ class SparkLog(ReadableLog):
         return (found.id, found.sequence) if found is not None else None
 
     def run_of(self, changeset: int) -> str | None:
-        files = self.files(changeset - 1, changeset)
+        files = self.files.between(changeset - 1, changeset)
         if not files:
             return None
         if can_read(self.log.files, self.log.schema, files):
@@ -119,15 +119,10 @@ class SparkLog(ReadableLog):
             first = self.rows().where(F.col(CHANGESET) == changeset).select(RUN).first()
         return first[0] if first is not None else None
 
-    def files(self, since: int, until: int) -> list[FileEntry]:
-        """Return the files of the log that may hold changes of a range."""
-        column = self.log.schema.ids[CHANGESET]
-        bounds = ((file, file.lowest(column), file.highest(column)) for file in self.log.files.data)
-        return [
-            file
-            for file, low, high in bounds
-            if low is None or high is None or (low <= until and high > since)
-        ]
+    @cached_property
+    def files(self) -> LogFiles:
+        """The files of the log."""
+        return LogFiles(self.log.files.data, self.log.schema.ids)
 
     def rows(self) -> DataFrame:
         """Return all rows of the log, with all its columns; where none came since, of the one snapshot."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -27,9 +26,6 @@ from esker.ledger.consumer_tags import move_tag
 from esker.ledger.entry import read_head
 from esker.ledger.offsets import Offset
 from esker.project.types import quoted
-
-_MOST_STEPS = 1_000
-"""So many changesets at most in one step: a log that nobody merged has a file for each."""
 
 
 class ChangeFeed(Feed):
@@ -98,12 +94,12 @@ class ChangeFeed(Feed):
     def steps(self, offset: Offset, rows: int) -> Iterator[Step]:
         since = offset.changeset
         while since < self._reached:
-            until = self._end_of_step(since, rows)
+            until = self._changes_of.files.end_of_step(since, self._reached, rows)
             yield self._step(since, until)
             since = until
 
     def _step(self, since: int, until: int) -> Step:
-        files = self._changes_of.files(since, until)
+        files = self._changes_of.files.between(since, until)
         is_here = can_read(self._log.files, self._log.schema, files)
         looks = self._has_others and self._may_delete(files)
 
@@ -146,40 +142,10 @@ class ChangeFeed(Feed):
             .unionByName(instead, allowMissingColumns=True)
         )
 
-    def _end_of_step(self, since: int, rows: int) -> int:
-        """Return the last changeset of a step: a changeset is not divided."""
-        if len(self._bounds) < len(self._log.files.data):
-            return self._reached  # somebody wrote files that do not tell what is in them
-        last, count = since, 0
-        waiting = sorted(bound for bound in self._bounds if bound[0] > since)
-        for number, (high, records) in enumerate(waiting):
-            if last > since and (count + records > rows or number >= _MOST_STEPS):
-                return last
-            count += records
-            last = min(high, self._reached)
-        return self._reached
-
-    @cached_property
-    def _bounds(self) -> list[tuple[int, int]]:
-        """The last changeset of each file that tells, and its number of rows."""
-        column = self._log.schema.ids[CHANGESET]
-        return [
-            (high, file.records)
-            for file in self._log.files.data
-            if file.lowest(column) is not None and (high := file.highest(column)) is not None
-        ]
-
     def _rows(self, files: Sequence[FileEntry], since: int, until: int) -> pa.Table:
         """Return changes as this process reads them."""
         rows = live_rows(self._log.files, self._log.schema, files)
-        number = rows.column(CHANGESET)
-        rows = rows.filter(pc.and_(pc.greater(number, since), pc.less_equal(number, until)))
-        if self.subscription.pipeline.mode == "scd2":
-            current = pc.fill_null(rows.column(self.subscription.pipeline.versions.is_current), False)
-            rows = rows.filter(pc.or_(pc.equal(rows.column(OP), "delete"), current))
-        return rows.select(
-            [*CHANGE, *(name for name in rows.column_names if self.subscription.is_shown(name))]
-        )
+        return self.subscription.changes(rows, since, until)
 
     def _pinned(self, files: Sequence[FileEntry], stack: ExitStack) -> DataFrame:
         """Return the log as it was looked at: what is taken out of it meanwhile has not been told yet."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from esker.changes.since import NOT_CONTINUED
 from esker.engine.iceberg.table_id import TableId
@@ -82,6 +83,16 @@ class Subscription:
         """Tell whether transforms see a column: not Esker's own, nor the mark of deleted rows."""
         is_mark = self.pipeline.keeps_deleted and column.lower() == self.pipeline.deleted_column.lower()
         return not is_own(column) and not is_mark
+
+    def changes(self, rows: pa.Table, since: int, until: int) -> pa.Table:
+        """Return the changes of a range as transforms see them, with CHANGE, from rows of the change log."""
+        number = rows.column(CHANGESET)
+        rows = rows.filter(pc.and_(pc.greater(number, since), pc.less_equal(number, until)))
+        if self.pipeline.mode == "scd2":
+            # A version that was put between others is no news: they know a newer one.
+            current = pc.fill_null(rows.column(self.pipeline.versions.is_current), False)
+            rows = rows.filter(pc.or_(pc.equal(rows.column(OP), "delete"), current))
+        return rows.select([*CHANGE, *(name for name in rows.column_names if self.is_shown(name))])
 
     def newest(self, rows: DataFrame) -> DataFrame:
         """Return the newest change of each row."""

@@ -8,31 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from esker.changes.arrow import LogReader
+from esker.changes.log_files import LogFiles
 from esker.changes.since import LogPosition
 from esker.deliver.in_process.needs_spark import NeedsSpark
 from esker.deliver.in_process.tags import move_tag
 from esker.deliver.in_process.view import View
-from esker.deliver.subscription import CHANGE, Step, Subscription
+from esker.deliver.subscription import Step, Subscription
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.table_id import TableId
 from esker.errors import LogAhead, LogGap, NoChangeLog, SideTableForeign
-from esker.ledger.change_columns import CHANGESET, OP
+from esker.ledger.change_columns import OP
 from esker.ledger.offsets import Offset
 from esker.ledger.owed import logged_in
 from esker.reading.lake import Lake, changeset_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_MOST_STEPS = 1_000
-"""So many changesets at most in one step: a log that nobody merged has a file for each."""
 
 
 class LogSteps:
@@ -58,6 +56,7 @@ class LogSteps:
         lake.writable(catalog, found.log.name)  # before the first message: tags are set there
         self._changes, self._log = found, View(found.log)
         subscription.check_ids(View(found.table).schema.arrow)
+        self._files = LogFiles(self._log.files.data, self._log.schema.ids)
         self._reached = logged_in(found.log.properties)
 
     @property
@@ -107,8 +106,8 @@ class LogSteps:
     def steps(self, offset: Offset, rows: int) -> Iterator[Step]:
         since = offset.changeset
         while since < self._reached:
-            until = self._end_of_step(since, rows)
-            files = self._files(since, until)
+            until = self._files.end_of_step(since, self._reached, rows)
+            files = self._files.between(since, until)
             yield Step(
                 until=self._at(until),
                 changesets=until - since,
@@ -118,51 +117,11 @@ class LogSteps:
             )
             since = until
 
-    def _end_of_step(self, since: int, rows: int) -> int:
-        """Return the last changeset of a step: a changeset is not divided."""
-        if len(self._bounds) < len(self._log.files.data):
-            return self._reached  # somebody wrote files that do not tell what is in them
-        last, count = since, 0
-        waiting = sorted(bound for bound in self._bounds if bound[0] > since)
-        for number, (high, records) in enumerate(waiting):
-            if last > since and (count + records > rows or number >= _MOST_STEPS):
-                return last
-            count += records
-            last = min(high, self._reached)
-        return self._reached
-
-    @cached_property
-    def _bounds(self) -> list[tuple[int, int]]:
-        """The last changeset of each file that tells, and its number of rows."""
-        column = self._log.schema.ids[CHANGESET]
-        return [
-            (high, file.records)
-            for file in self._log.files.data
-            if file.lowest(column) is not None and (high := file.highest(column)) is not None
-        ]
-
-    def _files(self, since: int, until: int) -> list[FileEntry]:
-        """Return the files of the log that may hold changes of a step."""
-        column = self._log.schema.ids[CHANGESET]
-        bounds = ((file, file.lowest(column), file.highest(column)) for file in self._log.files.data)
-        return [
-            file
-            for file, low, high in bounds
-            if low is None or high is None or (low <= until and high > since)
-        ]
-
     def _rows(self, files: Sequence[FileEntry], since: int, until: int) -> pa.Table:
-        own = self._own
-        rows = self._log.rows(self._log.files, files)
-        number = rows.column(CHANGESET)
-        rows = rows.filter(pc.and_(pc.greater(number, since), pc.less_equal(number, until)))
-        is_gone = pc.equal(rows.column(OP), "delete")
-        if own.pipeline.mode == "delete_insert" and pc.any(is_gone).as_py():
+        rows = self._own.changes(self._log.rows(self._log.files, files), since, until)
+        if self._own.pipeline.mode == "delete_insert" and pc.any(pc.equal(rows.column(OP), "delete")).as_py():
             raise NeedsSpark("rows of a key were deleted, of which others may be left")
-        if own.pipeline.mode == "scd2":
-            current = pc.fill_null(rows.column(own.pipeline.versions.is_current), False)
-            rows = rows.filter(pc.or_(is_gone, current))
-        return rows.select([*CHANGE, *(name for name in rows.column_names if own.is_shown(name))])
+        return rows
 
     def _at(self, changeset: int) -> Offset:
         at = self._changes.position(changeset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,8 +59,25 @@ def opened(store: Store, file: FileEntry) -> Iterator[DataFile]:
             raise
 
 
+class _OpenedFile(ABC):
+    """A file that is opened for each reading."""
+
+    def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
+        with self._open() as file:
+            return file.read_row_groups(groups, columns)
+
+    def iter_batches(
+        self, batch_size: int, row_groups: list[int], columns: Sequence[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        with self._open() as file:
+            yield from file.iter_batches(batch_size, row_groups, columns)
+
+    @abstractmethod
+    def _open(self) -> pq.ParquetFile: ...
+
+
 @dataclass(frozen=True)
-class _LocalFile:
+class _LocalFile(_OpenedFile):
     """A file on a disk, opened for each reading. Its footer is kept."""
 
     path: str
@@ -72,16 +90,6 @@ class _LocalFile:
     @property
     def schema_arrow(self) -> pa.Schema:
         return _columns(self.path, self.size)
-
-    def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
-        with self._open() as file:
-            return file.read_row_groups(groups, columns)
-
-    def iter_batches(
-        self, batch_size: int, row_groups: list[int], columns: Sequence[str] | None
-    ) -> Iterator[pa.RecordBatch]:
-        with self._open() as file:
-            yield from file.iter_batches(batch_size, row_groups, columns)
 
     def _open(self) -> pq.ParquetFile:
         return pq.ParquetFile(self.path, metadata=self.metadata, pre_buffer=True)
@@ -99,7 +107,7 @@ def _columns(path: str, size: int) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class _StreamedFile:
+class _StreamedFile(_OpenedFile):
     """A file that Iceberg's client reads. Its footer is kept."""
 
     store: Store
@@ -113,16 +121,6 @@ class _StreamedFile:
     @property
     def schema_arrow(self) -> pa.Schema:
         return self.metadata.schema.to_arrow_schema()
-
-    def read_row_groups(self, groups: list[int], columns: Sequence[str] | None) -> pa.Table:
-        with self._open() as file:
-            return file.read_row_groups(groups, columns)
-
-    def iter_batches(
-        self, batch_size: int, row_groups: list[int], columns: Sequence[str] | None
-    ) -> Iterator[pa.RecordBatch]:
-        with self._open() as file:
-            yield from file.iter_batches(batch_size, row_groups, columns)
 
     def _open(self) -> pq.ParquetFile:
         # Columns that lie side by side are one request then.
