@@ -73,7 +73,10 @@ def one_changeset(rows: int, rounds: int, goals: Wanted) -> None:
             return _modified_since(folder, moment)
 
         medians = _medians({"changes": changes, "Spark": spark, "PyIceberg": pyiceberg}, rounds)
-        print(f"one changeset of 1 row of a table of {rows:,}, beside a query by time on the table:")
+        print(
+            f"one changeset of 1 row of a table of {rows:,}, beside a query by time on the table, medians of "
+            f"{rounds} rounds:"
+        )
         for name, least in FASTER.items():
             ratio = medians[name] / medians["changes"]
             goal = goals.at_least(f"a query with {name} beside a changeset", ratio, least)
@@ -98,7 +101,8 @@ def last_batches(small: int, large: int, batches: int, rounds: int, goals: Wante
         medians = _medians({name: _since(project, name, moment) for name in tables}, rounds)
         ratio = medians["large"] / medians["small"]
         print(
-            f"the last {batches} changesets by time, of a table of {large:,} rows beside one of {small:,}:\n"
+            f"the last {batches} changesets by time, of a table of {large:,} rows beside one of {small:,}, "
+            f"medians of {rounds} rounds:\n"
             f"  {ratio:5.2f} times as long ({goals.at_most('the last changesets', ratio, GROWS)})"
             f"   [{medians['small']:.3f} s, {medians['large']:.3f} s]",
             flush=True,

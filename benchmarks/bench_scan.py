@@ -50,7 +50,7 @@ def main() -> None:
             project.load("works", batches.next(arguments.size))
         print(
             f"scans of {arguments.rows:,} rows after {arguments.upserts} upserts of {arguments.size:,}, "
-            "beside the same before them:"
+            f"beside the same before them, medians of {arguments.rounds} rounds:"
         )
         for name, (scan, most) in SCANS.items():
             # Both are scanned now, in turn: the same machine, the same warmth.

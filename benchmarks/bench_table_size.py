@@ -42,7 +42,11 @@ def main() -> None:
         project = folder.open()
         for name, batches in tables.items():
             fill_by_run(folder, name, batches.rows)
-        print(f"upserts into {arguments.large:,} rows and into {arguments.small:,}, medians:", flush=True)
+        print(
+            f"upserts into {arguments.large:,} rows and into {arguments.small:,}, medians of "
+            f"{arguments.rounds} rounds:",
+            flush=True,
+        )
         for size in (int(text) for text in arguments.sizes.split(",")):
             taken: dict[str, list[float]] = {name: [] for name in tables}
             for number in range(arguments.rounds + 1):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 
+from benchmarks.machine import measured_with
+
 
 @dataclass
 class Wanted:
@@ -21,7 +23,8 @@ class Wanted:
         return self._told(what, figure, f"at most {most}", is_met=figure <= most)
 
     def end(self) -> None:
-        """End the program with status 1 if something was missed, and say what."""
+        """Say what was measured with, and what was missed: then the program ends with status 1."""
+        print(measured_with(), flush=True)
         for each in self.missed:
             print(f"missed: {each}", file=sys.stderr)
         if self.missed:

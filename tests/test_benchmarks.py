@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.machine import commit, measured_with
 from benchmarks.wanted import Wanted
 
 ROOT = Path(__file__).parents[1]
@@ -23,10 +25,36 @@ def test_figures_and_what_is_wanted_of_them(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as ended:
         wanted.end()
     assert ended.value.code == 1
-    assert capsys.readouterr().err.splitlines() == [
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
         "missed: memory: 1.31, wanted at most 1.3",
         "missed: speed: nan, wanted at least 0.9",
     ]
+    # Of the one that met all, and of the one that did not.
+    assert told.out.splitlines() == [measured_with()] * 2
+
+
+def test_the_last_line_names_commit_and_machine(tmp_path: Path) -> None:
+    """A figure is worth nothing without what it was measured with; changed files are not the commit."""
+    line = r"measured at commit ([0-9a-f]{7,}(-dirty)?|unknown): \d+ cores, .+, \d+ GiB of memory, "
+    assert re.fullmatch(line + r"(Java \d+|no Java)", measured_with())
+    assert commit(tmp_path) == "unknown"
+
+    def git(*arguments: str) -> str:
+        settings = ("-c", "user.name=e", "-c", "user.email=e@example.org")
+        done = subprocess.run(
+            ["git", *settings, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    git("init")
+    (tmp_path / "a.py").write_text("one = 1\n")
+    git("add", ".")
+    git("commit", "-m", "first")
+    head = git("rev-parse", "--short", "HEAD")
+    assert commit(tmp_path) == head
+    (tmp_path / "a.py").write_text("one = 2\n")
+    assert commit(tmp_path) == f"{head}-dirty"
 
 
 def test_all_are_run(tmp_path: Path) -> None:
@@ -43,7 +71,10 @@ def test_all_are_run(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stdout == "fast\n"
+    first, *others = done.stdout.splitlines()
+    # The one that misses and the one that is fast come to their end, the one that fails does not.
+    assert (first.partition(":")[0], others[0]) == ("measured at commit unknown", "fast")
+    assert others[1:] == [first]
     assert done.stderr.endswith("failed, or missed what is wanted: bench_a.py, bench_b.py\n")
 
 
