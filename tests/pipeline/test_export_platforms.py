@@ -36,10 +36,12 @@ from esker.errors import (
     EskerError,
     Fenced,
     Held,
+    NullCursor,
     OtherIceberg,
     OtherSpark,
     PipelineBusy,
     PublishUnknown,
+    RowsLost,
     SchemaMoved,
     UnknownPipeline,
 )
@@ -613,8 +615,14 @@ RETRIED = (
     SchemaMoved("t"),
     CatalogUnreachable("lake", "x"),
     PipelineBusy("p", "x"),
+    RowsLost(),
 )
-FINAL = (Fenced("p", "t", "r", "no"), Held("p", "t", ()), UnknownPipeline("p", []))
+FINAL = (
+    Fenced("p", "t", "r", "no"),
+    Held("p", "t", ()),
+    UnknownPipeline("p", []),
+    NullCursor("t", "c", 1),
+)
 
 
 @pytest.mark.parametrize("error", [*RETRIED, *FINAL], ids=lambda error: type(error).__name__)

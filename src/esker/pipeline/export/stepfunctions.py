@@ -41,7 +41,7 @@ _BUSY = {
 }
 _ENDS = {
     "Held": "A batch waits for a decision: esker approve or esker reject.",
-    "Fenced": "Another writer took over. Look for a second schedule.",
+    "Fenced": "Another writer took over, or the table is not as it was left. The log of the job says which.",
     "Contract broken": "Rows break the contract: esker quarantine list.",
     "Failed": "The log of the job says why.",
 }
