@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks import bench_upsert_s3
 from benchmarks.machine import commit, measured_with
 from benchmarks.wanted import Wanted
 
@@ -83,3 +84,12 @@ def test_every_benchmark_can_fail(path: Path) -> None:
     text = path.read_text()
     assert ".end()" in text
     assert "(wanted" not in text, "what is wanted is told by benchmarks/wanted.py, which takes note"
+
+
+def test_a_benchmark_that_lacks_a_part_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was measured, so nothing met what is wanted."""
+    monkeypatch.setattr(bench_upsert_s3, "program", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["bench_upsert_s3.py"])
+    with pytest.raises(SystemExit) as ended:
+        bench_upsert_s3.main()
+    assert str(ended.value.code).startswith("upserts on S3: not measured, SeaweedFS is missing")

@@ -33,3 +33,10 @@ def test_which_mysql_was_tried_is_said() -> None:
     for page in ("README.md", "docs/how-to/load-from-a-database.md"):
         text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
         assert re.search(r"MySQL.{0,60} 5\.6[,;] later versions( of MySQL are)? not tried", text), page
+
+
+def test_which_clusters_were_tried_is_said() -> None:
+    """The tests start a standalone cluster; no other kind of master is met by any of them."""
+    for page in ("README.md", "docs/how-to/run-on-a-cluster.md"):
+        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        assert re.search(r"standalone.{0,30}YARN and Kubernetes( are)? not tried", text), page
