@@ -320,6 +320,36 @@ def test_values_at_the_edge_of_their_type(make_table: Callable[..., Shelf]) -> N
     assert {where: ids(project.scan("shop.works", where=where)) for where in expected} == expected
 
 
+def test_decimals_of_any_length(make_table: Callable[..., Shelf]) -> None:
+    """Decimals of up to 38 digits are compared exactly; one that no value can be is larger or smaller."""
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=False),
+        NestedField(2, "much", DecimalType(38, 10), required=False),
+        NestedField(3, "little", DecimalType(4, 2), required=False),
+    )
+    rows = [
+        {"id": 1, "much": Decimal("1234567890123456789012345678.5"), "little": Decimal("99.99")},
+        {"id": 2, "much": Decimal("-1234567890123456789012345678.0000000001"), "little": Decimal("-99.99")},
+        {"id": 3, "much": None, "little": None},
+    ]
+    project, _ = make_table(rows, schema=schema, spec=UNPARTITIONED_PARTITION_SPEC)
+    expected = {
+        "much = 1234567890123456789012345678.5": [1],
+        "much > 1234567890123456789012345678": [1],
+        "much < -1234567890123456789012345678": [2],
+        "much IN (-1234567890123456789012345678.0000000001, 7.0)": [2],
+        "much < 100000000000000000000000000000000": [1, 2],
+        "little < 100": [1, 2],
+        "little > 100": [],
+        "little > -100": [1, 2],
+        "little IN (99.99, 100.0)": [1],
+        "little NOT IN (99.99, -1000.0)": [2],
+        "little != 100": [1, 2],
+        "little = 00.00": [],
+    }
+    assert {where: ids(project.scan("shop.works", where=where)) for where in expected} == expected
+
+
 def test_an_older_snapshot_and_an_empty_table(make_table: Callable[..., Shelf]) -> None:
     """A snapshot is named as for tasks; a table without a snapshot has no rows."""
     project, table = make_table()
@@ -360,6 +390,12 @@ def test_an_older_snapshot_and_an_empty_table(make_table: Callable[..., Shelf]) 
         ({"time_column": "modified", "start": "2026-11-01"}, 'no column "modified"', "modified_time"),
         ({"time_column": "title", "start": "2026-11-01"}, "neither a date nor a timestamp", "where="),
         ({"time_column": "day", "start": "noon"}, '"noon" is not a valid time.', "without a zone"),
+        ({"time_column": "day", "end": "9999-12-31T23:00-02:00"}, "is not a valid time.", "without a zone"),
+        (
+            {"time_column": "day", "start": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))},
+            "is not a valid time.",
+            "without a zone",
+        ),
         ({"time_column": "day", "start": "2026-11-02", "end": "2026-11-01"}, "before it begins", "Write"),
         ({"start": "2026-11-02"}, "of no column", 'time_column="modified_time"'),
     ],
