@@ -36,10 +36,13 @@ from esker.errors import (
     EskerError,
     Fenced,
     Held,
+    NullCursor,
     OtherIceberg,
     OtherSpark,
     PipelineBusy,
     PublishUnknown,
+    RepairOutdated,
+    RowsLost,
     SchemaMoved,
     UnknownPipeline,
 )
@@ -613,8 +616,15 @@ RETRIED = (
     SchemaMoved("t"),
     CatalogUnreachable("lake", "x"),
     PipelineBusy("p", "x"),
+    RowsLost(),
+    RepairOutdated("t"),
 )
-FINAL = (Fenced("p", "t", "r", "no"), Held("p", "t", ()), UnknownPipeline("p", []))
+FINAL = (
+    Fenced("p", "t", "r", "no"),
+    Held("p", "t", ()),
+    UnknownPipeline("p", []),
+    NullCursor("t", "changed", 2),
+)
 
 
 @pytest.mark.parametrize("error", [*RETRIED, *FINAL], ids=lambda error: type(error).__name__)

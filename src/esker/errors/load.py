@@ -90,6 +90,7 @@ class RowsLost(LoadError):
     """Executors ended with rows of the batch on their disks, again and again. Nothing was published."""
 
     code = "ESK-LOAD-021"
+    outcome = Outcome.RETRY
 
     def __init__(self) -> None:
         super().__init__(

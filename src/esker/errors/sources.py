@@ -249,6 +249,7 @@ class NullCursor(SourceError):
     """Rows of a database have no value in the cursor's column, and nothing says what to do with them."""
 
     code = "ESK-SOURCE-017"
+    outcome = Outcome.REFUSED
 
     def __init__(self, source: str, cursor: str, rows: int) -> None:
         super().__init__(
