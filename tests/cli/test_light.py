@@ -58,6 +58,25 @@ def test_no_spark_is_loaded(shop: Path) -> None:
     assert found == {command: [status, []] for command, status in COMMANDS.items()}
 
 
+WITH_SPARK = (
+    "plan",
+    "run",
+    "peek orders",
+    "show shop.orders",
+    "reindex nobody",
+    "quality shop.orders",
+    "backfill orders",
+    "reconcile orders",
+    "approve orders",
+    "reject orders",
+    "adopt shop.orders",
+    "fsck",
+    "contract infer orders",
+    "quarantine list",
+    "export spark-submit",
+    "export stepfunctions",
+)
+"""Commands that need PySpark."""
 INSTALLED = (
     TAKEN_AWAY
     + """
@@ -84,6 +103,7 @@ def raised(call):
         return [error.code, error.remedy]
 
 project = esker.open(".")
+VERBS = sys.argv[1:]
 told = {
     "statuses": [command(line)[0] for line in ("--help", "check", "status", "deliver", "schema")],
     "run": command("run", "--json")[1]["error"],
@@ -96,6 +116,7 @@ told = {
     ],
     "deliveries": project.deliver_all().status,
 }
+told["verbs"] = {line: command(*line.split(), "--json") for line in VERBS}
 told["heavy"] = sorted(set(AWAY) & {name.partition(".")[0] for name in sys.modules})
 print(json.dumps(told))
 """
@@ -106,7 +127,7 @@ print(json.dumps(told))
 def test_without_pyspark(shop: Path) -> None:
     """What needs none works where it is not installed; what needs it says what to install."""
     ended = subprocess.run(
-        [sys.executable, "-c", INSTALLED],
+        [sys.executable, "-c", INSTALLED, *WITH_SPARK, "doctor", "export duckdb"],
         cwd=shop,
         env=environment(WITHOUT_JAVA),
         capture_output=True,
@@ -122,3 +143,9 @@ def test_without_pyspark(shop: Path) -> None:
     assert told["scan"][0] == "ESK-PROJECT-007"
     assert told["raised"] == [["ESK-ENGINE-022", "pip install 'esker[spark]'"]] * 3
     assert (told["deliveries"], told["heavy"]) == ("skipped", [])
+    doctor, reader = told["verbs"].pop("doctor"), told["verbs"].pop("export duckdb")
+    for line, (status, document) in told["verbs"].items():
+        assert (status, document["error"]["remedy"]) == (2, "pip install 'esker[spark]'"), line
+    [missing] = [check for check in doctor[1]["checks"] if not check["ok"]]
+    assert (missing["check"], missing["remedy"]) == ("pyspark", "pip install 'esker[spark]'")
+    assert (doctor[0], reader[0]) == (1, 0)

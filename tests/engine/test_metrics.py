@@ -20,7 +20,7 @@ from esker.engine.iceberg.create import NewTable, create
 from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.metrics import metrics
 from esker.engine.iceberg.table import TableId
-from esker.engine.iceberg.write import write_parquet
+from esker.engine.iceberg.write import TARGET_SIZE, target_size, write_parquet
 from esker.engine.store import LOCAL
 from esker.project.types import Column, parse_type
 from tests.engine.random_tables import (
@@ -274,3 +274,10 @@ def is_nan(value: Any) -> bool:
 def is_too_long(column: Values) -> bool:
     """Tell whether Arrow gives no bounds of a row group of a column, for its values are too long."""
     return any(isinstance(value, str | bytes) and len(value) > 1_000 for value in column.values)
+
+
+def test_no_file_of_the_small_lane_is_larger_than_512_mb() -> None:
+    """Files end at the size that the table says, and not beyond one that this process can hold."""
+    sizes = {"1000": 1000, str(2**29): 2**29, str(2**30): 2**29}
+    assert {text: target_size({TARGET_SIZE: text}) for text in sizes} == sizes
+    assert target_size({}) == 2**29

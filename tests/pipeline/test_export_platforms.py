@@ -41,6 +41,7 @@ from esker.errors import (
     OtherSpark,
     PipelineBusy,
     PublishUnknown,
+    RepairOutdated,
     RowsLost,
     SchemaMoved,
     UnknownPipeline,
@@ -616,12 +617,13 @@ RETRIED = (
     CatalogUnreachable("lake", "x"),
     PipelineBusy("p", "x"),
     RowsLost(),
+    RepairOutdated("t"),
 )
 FINAL = (
     Fenced("p", "t", "r", "no"),
     Held("p", "t", ()),
     UnknownPipeline("p", []),
-    NullCursor("t", "c", 1),
+    NullCursor("t", "changed", 2),
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -41,8 +42,9 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.table import TableId
-from esker.errors import ReaderNotInstalled, ScanInvalid, TableNotFound, UnknownPoint
+from esker.errors import NotWithoutSpark, ReaderNotInstalled, ScanInvalid, TableNotFound, UnknownPoint
 from esker.pipeline.reading import ReadingProject
 from esker.reading.pruning import Pruning
 from esker.reading.scan import TableScan
@@ -177,6 +179,8 @@ FILTERS: list[tuple[str, Callable[[Row], object]]] = [
     ("title != 'title 01'", lambda r: r["title"] not in (None, "title 01")),
     ("amount > 1.5", lambda r: r["amount"] > Decimal("1.5")),
     ("amount <= -1", lambda r: r["amount"] <= -1),
+    ("amount < 99999999999", lambda r: True),
+    ("amount > 99999999999.5", lambda r: False),
     ("weight > 3", lambda r: r["weight"] > 3),
     ("weight IS NAN", lambda r: r["weight"] != r["weight"]),
     ("deleted = true AND id < 9", lambda r: r["deleted"] and r["id"] < 9),
@@ -320,6 +324,36 @@ def test_values_at_the_edge_of_their_type(make_table: Callable[..., Shelf]) -> N
     assert {where: ids(project.scan("shop.works", where=where)) for where in expected} == expected
 
 
+def test_decimals_of_any_length(make_table: Callable[..., Shelf]) -> None:
+    """Decimals of up to 38 digits are compared exactly; one that no value can be is larger or smaller."""
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=False),
+        NestedField(2, "much", DecimalType(38, 10), required=False),
+        NestedField(3, "little", DecimalType(4, 2), required=False),
+    )
+    rows = [
+        {"id": 1, "much": Decimal("1234567890123456789012345678.5"), "little": Decimal("99.99")},
+        {"id": 2, "much": Decimal("-1234567890123456789012345678.0000000001"), "little": Decimal("-99.99")},
+        {"id": 3, "much": None, "little": None},
+    ]
+    project, _ = make_table(rows, schema=schema, spec=UNPARTITIONED_PARTITION_SPEC)
+    expected = {
+        "much = 1234567890123456789012345678.5": [1],
+        "much > 1234567890123456789012345678": [1],
+        "much < -1234567890123456789012345678": [2],
+        "much IN (-1234567890123456789012345678.0000000001, 7.0)": [2],
+        "much < 100000000000000000000000000000000": [1, 2],
+        "little < 100": [1, 2],
+        "little > 100": [],
+        "little > -100": [1, 2],
+        "little IN (99.99, 100.0)": [1],
+        "little NOT IN (99.99, -1000.0)": [2],
+        "little != 100": [1, 2],
+        "little = 00.00": [],
+    }
+    assert {where: ids(project.scan("shop.works", where=where)) for where in expected} == expected
+
+
 def test_an_older_snapshot_and_an_empty_table(make_table: Callable[..., Shelf]) -> None:
     """A snapshot is named as for tasks; a table without a snapshot has no rows."""
     project, table = make_table()
@@ -360,6 +394,12 @@ def test_an_older_snapshot_and_an_empty_table(make_table: Callable[..., Shelf]) 
         ({"time_column": "modified", "start": "2026-11-01"}, 'no column "modified"', "modified_time"),
         ({"time_column": "title", "start": "2026-11-01"}, "neither a date nor a timestamp", "where="),
         ({"time_column": "day", "start": "noon"}, '"noon" is not a valid time.', "without a zone"),
+        ({"time_column": "day", "end": "9999-12-31T23:00-02:00"}, "is not a valid time.", "without a zone"),
+        (
+            {"time_column": "day", "start": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=2)))},
+            "is not a valid time.",
+            "without a zone",
+        ),
         ({"time_column": "day", "start": "2026-11-02", "end": "2026-11-01"}, "before it begins", "Write"),
         ({"start": "2026-11-02"}, "of no column", 'time_column="modified_time"'),
     ],
@@ -419,6 +459,47 @@ def test_deletes_by_values_of_other_columns(make: Make) -> None:
         "id"
     ].to_pylist() == [2]
     assert len(works.sql(f"SELECT * FROM {WORKS}")) == 1
+
+
+@pytest.mark.spark
+def test_deletes_by_numbers_with_a_point(make: Make) -> None:
+    """NaN is deleted by NaN, and −0.0 is another value than 0.0, as for Iceberg's own readers."""
+    works = make(lane="small")
+    numbers = [float("nan"), 0.0, -0.0, 1.5, None]
+    works.load(pa.table({"id": range(5), "size": pa.array(numbers, pa.float64())}))
+    for deleted, left in ((float("nan"), [1, 2, 3, 4]), (0.0, [2, 3, 4]), (1.5, [2, 4])):
+        delete_by_value(works.project.engine, TableId("lake", "shop.works"), {"size": deleted})
+        read_by_spark = sorted(row["id"] for row in works.sql(f"SELECT id FROM {WORKS}"))
+        assert ids(works.project.scan("shop.works", columns=["id"])) == read_by_spark == left
+
+
+def test_deletes_by_a_value_inside_a_column(make_table: Callable[..., Shelf]) -> None:
+    """They are left to Spark, and never overlooked."""
+    project, table = make_table(ROWS[:2], spec=UNPARTITIONED_PARTITION_SPEC)
+    town = table.schema().find_field("place.town").field_id
+    scan = project.scan("shop.works")
+    [part] = scan.parts
+    delete = FileEntry(
+        content=2,
+        path="nowhere.parquet",
+        format="parquet",
+        records=1,
+        size=0,
+        sequence=9,
+        added=0,
+        snapshot=None,
+        spec_id=0,
+        partition=(),
+        lower={},
+        upper={},
+        reference=None,
+        offset=None,
+        length=None,
+        equality=(town,),
+    )
+    with pytest.raises(NotWithoutSpark) as caught:
+        list(scan._reader.read(replace(part, deletes=(delete,))))
+    assert "inside a column" in caught.value.reason
 
 
 @pytest.mark.spark

@@ -14,7 +14,8 @@ class NotWithoutSpark(ProjectError):
         super().__init__(
             f"{what} cannot be read without Spark",
             reason=why[0].upper() + why[1:] + ".",
-            remedy="Read it with Spark: project.table(…), or .to_spark() of what was asked for.",
+            remedy="Read it with Spark (pip install 'esker[spark]'): project.table(…), or .to_spark() of "
+            "what was asked for.",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esker.errors.root import SHOWN_PARTS, EskerError
+from esker.errors.root import SHOWN_PARTS, EskerError, Outcome
 
 
 class RecoverError(EskerError):
@@ -56,6 +56,7 @@ class RepairOutdated(RecoverError):
 
     code = "ESK-RECOVER-004"
     exit_status = 5
+    outcome = Outcome.RETRY
 
     def __init__(self, table: str) -> None:
         super().__init__(

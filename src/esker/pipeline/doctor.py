@@ -1,32 +1,20 @@
-"""Check what Esker needs, piece by piece, and say how to mend what fails."""
+"""Check what Esker needs, piece by piece, and say how to mend what fails.
+
+What is looked at with PySpark is in `doctor_spark.py`; this file also runs where PySpark is missing.
+"""
 
 from __future__ import annotations
 
 import platform
-import shutil
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from esker.engine.catalogs import Binding, bind
-from esker.engine.iceberg.credentials import store_of_catalog
-from esker.engine.jars import jar_folder, missing_jars, provide_jars
 from esker.engine.java import find_java
-from esker.engine.logs import new_log
 from esker.engine.pins import check_spark
-from esker.engine.session import Engine, make_writable, needed_jars
-from esker.engine.store import Store, try_store
 from esker.errors import EskerError
 from esker.ledger.state import State
 from esker.project import Project
-from esker.project.sources import FilesSource
-from esker.sources.files.places import place_of
-
-_GIB = 1024**3
-_LITTLE_SPACE = 1 * _GIB
 
 
 @dataclass(frozen=True)
@@ -48,60 +36,22 @@ def examine(project: Project, patience: int = 60) -> Iterator[Finding]:
     What depends on a failed piece is not tried. Spark gets `patience` seconds for a first small job.
     """
     yield Finding("python", True, platform.python_version())
-    basis = [_checked("pyspark", check_spark)]
+    basis = [checked("pyspark", check_spark)]
     if basis[0].ok:  # which Java is suitable depends on it
         basis.append(
-            _checked("java", lambda: "Java {0.version} from {0.origin} ({0.home})".format(find_java()))
+            checked("java", lambda: "Java {0.version} from {0.origin} ({0.home})".format(find_java()))
         )
     yield from basis
-    yield _checked("state", lambda: _state(project))
+    yield checked("state", lambda: _state(project))
     if not all(finding.ok for finding in basis):
         return
-    bound = [_checked(f"keys of {name}", partial(_bound, project, name)) for name in project.catalogs()]
-    if not all(finding.ok for finding in bound):
-        yield from (finding for finding in bound if not finding.ok)
-        return
-    jars = _checked("jars", lambda: _jars(project))
-    yield jars
-    usable = []
-    for name, catalog in project.catalogs().items():
-        stores = list(_stores(name, bind(catalog, project)))
-        yield from stores
-        if all(store.ok for store in stores):
-            usable.append(name)
-    yield from sources_in_stores(project)
-    if not jars.ok:
-        return
-    engines: list[Engine] = []
-    yield _checked("spark", lambda: _spark(project, engines))
-    for engine in engines:
-        yield _checked("spark job", partial(_job, engine, patience))
-        for name in usable:
-            place = _place_of_client(engine.bindings[name])
-            if place is not None:
-                yield _checked(f"store of {name}", partial(_by_client, engine, name, place))
-            yield _checked(f"catalog {name}", partial(_catalog, engine, name))
+    from esker.pipeline.doctor_spark import examine_with_spark  # noqa: PLC0415 (PySpark)
+
+    yield from examine_with_spark(project, patience)
 
 
-def _bound(project: Project, name: str) -> str:
-    """See whether the keys of a catalog can be found."""
-    return bind(project.catalogs()[name], project).warehouse
-
-
-def sources_in_stores(project: Project) -> Iterator[Finding]:
-    """List the files of each pipeline that reads from a store."""
-    for name, pipeline in project.pipelines.items():
-        source = pipeline.source
-        if isinstance(source, FilesSource) and source.address is not None:
-            yield _checked(f"source of {name}", partial(_listed, project, name, source))
-
-
-def _listed(project: Project, name: str, source: FilesSource) -> str:
-    count = len(place_of(project, name, source).list())
-    return f"{count} file{'' if count == 1 else 's'} match {source.path}"
-
-
-def _checked(check: str, examine_piece: Callable[[], str]) -> Finding:
+def checked(check: str, examine_piece: Callable[[], str]) -> Finding:
+    """Return what a piece says of itself, or its error."""
     try:
         return Finding(check, True, examine_piece())
     except EskerError as error:
@@ -112,71 +62,3 @@ def _checked(check: str, examine_piece: Callable[[], str]) -> Finding:
 def _state(project: Project) -> str:
     State.open(project).close()
     return project.state.url
-
-
-def _jars(project: Project) -> str:
-    names = needed_jars(project)
-    fetched = len(missing_jars(names))
-    provide_jars(names, project.spark.conf, new_log(project.folder / ".esker" / "logs"))
-    return f"{len(names)} in {jar_folder()}" + (f", {fetched} fetched now" if fetched else "")
-
-
-def _spark(project: Project, engines: list[Engine]) -> str:
-    engine = Engine.start(project)
-    engines.append(engine)
-    return f"{engine.spark.version} on {engine.spark.sparkContext.master}"
-
-
-def _job(engine: Engine, patience: int) -> str:
-    started = time.monotonic()
-    engine.try_job(patience)
-    return f"one task done after {time.monotonic() - started:.1f} s"
-
-
-def _catalog(engine: Engine, name: str) -> str:
-    engine.open_catalog(name)
-    return engine.bindings[name].warehouse
-
-
-def _stores(name: str, binding: Binding) -> Iterator[Finding]:
-    """Check the folders that a catalog writes to, and the bucket."""
-    if binding.folders:
-        yield _folders(f"store of {name}" if binding.bucket is None else f"folder of {name}", binding.folders)
-    if binding.bucket is not None and _place_of_client(binding) is None:
-        yield _checked(
-            f"store of {name}", partial(_tried, binding, Store.of(binding.settings), binding.bucket)
-        )
-
-
-def _place_of_client(binding: Binding) -> str | None:
-    """Return where a catalog keeps its tables if only Iceberg's own client, with Spark, gets there."""
-    is_hadoop = binding.warehouse.startswith(("hdfs:", "viewfs:"))
-    place = binding.warehouse if is_hadoop else binding.bucket
-    return place if place is not None and not Store.of(binding.settings).can_reach(place) else None
-
-
-def _by_client(engine: Engine, name: str, place: str) -> str:
-    return _tried(engine.bindings[name], store_of_catalog(engine, name), place)
-
-
-def _tried(binding: Binding, store: Store, place: str) -> str:
-    # Servers with a REST catalog may take only the files of tables.
-    writes = binding.settings["type"] != "rest"
-    try_store(store, place, writes=writes)
-    return f"{place} can be {'written' if writes else 'listed'}"
-
-
-def _folders(check: str, folders: Sequence[Path]) -> Finding:
-    writable = _checked(check, partial(_writable, folders))
-    if not writable.ok:
-        return writable
-    free = min(shutil.disk_usage(folder).free for folder in folders)
-    enough = free >= _LITTLE_SPACE
-    remedy = "" if enough else "Free some space: a load that fills the disk fails."
-    return Finding(check, enough, f"{writable.detail}, {free / _GIB:.1f} GiB free", remedy)
-
-
-def _writable(folders: Sequence[Path]) -> str:
-    for folder in folders:
-        make_writable(folder)
-    return str(folders[-1])

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +44,8 @@ from pyiceberg.expressions.literals import (
     DecimalLiteral,
     FloatLiteral,
     Literal,
+    LongAboveMax,
+    LongBelowMin,
     LongLiteral,
     TimestampLiteral,
 )
@@ -79,6 +81,8 @@ from esker.project.suggest import closest
 
 _EPOCH = datetime(1970, 1, 1)
 _UUID = pa.binary(16)
+_EXACT = Context(prec=400)
+"""Python rounds to 28 digits, or refuses: columns have up to 38, and values in filters may be longer."""
 _GRAMMAR = (
     "Write comparisons with AND, OR and NOT, values in single quotes: status = 'open' AND amount >= 10. "
     "There are =, !=, <, <=, >, >=, BETWEEN, IN, IS NULL, IS NAN and LIKE 'abc%'; a boolean column is "
@@ -301,9 +305,11 @@ def _as_type(kind: PrimitiveType, given: Literal[Any]) -> Literal[Any]:
             raise ValueError(value)
         return _limit(kind, moment)
     if isinstance(kind, DecimalType) and not isinstance(value, bool):
-        exact = Decimal(value).quantize(Decimal(1).scaleb(-kind.scale))
+        exact = Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
         if exact != Decimal(value):
             raise ValueError(value)
+        if exact and exact.adjusted() >= kind.precision - kind.scale:
+            return LongAboveMax() if exact > 0 else LongBelowMin()
         return DecimalLiteral(exact)
     if isinstance(kind, IntegerType | LongType) and not isinstance(value, bool):
         if Decimal(value) != int(Decimal(value)):
@@ -345,11 +351,11 @@ def _moment(table: str, given: datetime | date | str | None) -> datetime | None:
         return None
     try:
         if isinstance(given, str):
-            return _read_moment(given)
+            return _read_moment(given).astimezone(UTC)
         if not isinstance(given, datetime):
             return datetime(given.year, given.month, given.day, tzinfo=UTC)
-        return given if given.tzinfo else given.replace(tzinfo=UTC)
-    except ValueError:
+        return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # the latter for a time that no year has in UTC
         raise ScanInvalid(table, f'"{given}" is not a valid time.', _TIMES) from None
 
 

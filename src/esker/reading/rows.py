@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from math import isnan
+from struct import pack
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -150,7 +152,7 @@ class RowReader:
         if not deletes:
             return self.schema, []
         ids = {number for delete in deletes for number in delete.equality}
-        further = map(self._column, sorted(ids - self.schema.field_ids))
+        further = map(self._column, sorted(ids - {each.field_id for each in self.schema.fields}))
         lists = [self._values_in(delete.path, delete.format, delete.equality) for delete in deletes]
         return Schema(*self.schema.fields, *further), lists
 
@@ -163,14 +165,20 @@ class RowReader:
         narrow = Schema(*map(self._column, columns))
         values: set[tuple[Any, ...]] = set()
         for _, batch in self._batches(path, format, narrow, {}):
-            values.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            values.update(zip(*map(_comparable, batch.columns), strict=True))
         return [each.name for each in narrow.fields], values
 
     def _column(self, number: int) -> NestedField:
-        """Return a column by its field id; one that was dropped since, under a name that no column has."""
-        if number in self.schema.field_ids:
-            return self.schema.find_field(number)
+        """Return a column by its field id; one that was dropped since, under a name that no column has.
+
+        Raises NotWithoutSpark for a field inside a column.
+        """
+        for each in self.schema.fields:
+            if each.field_id == number:
+                return each
         known = {each.field_id: each for schema in self.metadata.schemas for each in schema.fields}
+        if number not in known:
+            raise NotWithoutSpark(f'table "{self.table}"', "rows are deleted by a value inside a column")
         return known[number].model_copy(update={"name": f"_esker_dropped_{number}", "required": False})
 
     def _batches(
@@ -260,9 +268,17 @@ def _without(batch: pa.RecordBatch, start: int, gone: BitMap64) -> pa.RecordBatc
 
 def _unlisted(batch: pa.RecordBatch, names: list[str], values: set[tuple[Any, ...]]) -> pa.RecordBatch:
     """Return a batch without the rows with certain values; a null is deleted by a null."""
-    rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+    rows = zip(*(_comparable(batch.column(name)) for name in names), strict=True)
     kept = [number for number, row in enumerate(rows) if row not in values]
     return batch if len(kept) == batch.num_rows else batch.take(pa.array(kept, pa.int64()))
+
+
+def _comparable(column: pa.Array) -> list[Any]:
+    """Return values that are equal where Iceberg takes them for equal: NaN is NaN, and −0.0 is not 0.0."""
+    values: list[Any] = column.to_pylist()
+    if not pa.types.is_floating(column.type):
+        return values
+    return [None if value is None else "NaN" if isnan(value) else pack(">d", value) for value in values]
 
 
 def _constants(metadata: TableMetadata, file: FileEntry) -> dict[int, Any]:

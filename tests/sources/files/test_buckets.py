@@ -24,7 +24,7 @@ from esker.errors import (
     SourceUnavailable,
 )
 from esker.events import Event, Reached, Step
-from esker.pipeline.doctor import sources_in_stores
+from esker.pipeline.doctor_spark import sources_in_stores
 from esker.sources.files import bucket as bucket_module
 from esker.sources.files import reader
 from tests.folder import Folder

@@ -19,8 +19,9 @@ from esker.engine.store import Store
 _BLOOM_FILTER = "write.parquet.bloom-filter-enabled.column."
 _FALSE_POSITIVES = "write.parquet.bloom-filter-fpp.column."
 TARGET_SIZE = "write.target-file-size-bytes"
-_TARGET_SIZE = 512 * 2**20
-"""Bytes of a file where the table says nothing, as Iceberg has it."""
+_LARGEST = 512 * 2**20
+"""Bytes of a file where the table says nothing, as Iceberg has it, or more: until it is written, this process
+holds it in memory."""
 _UNSORTED = 0
 _ROW_GROUP = 20_000
 """Rows of a row group: a lookup of few keys reads only the groups that can hold them."""
@@ -41,7 +42,7 @@ def write_files(
     """
     spec, places = table.spec(), table.locationProvider()
     codec = properties.get("write.parquet.compression-codec", "zstd")
-    target = int(properties.get(TARGET_SIZE, _TARGET_SIZE))
+    target = target_size(properties)
     parts = (
         (values, *piece)
         for values, whole in split(rows, spec, table.schema())
@@ -73,6 +74,11 @@ def write_files(
         )
         size += written
     return files, size
+
+
+def target_size(properties: Mapping[str, str]) -> int:
+    """Return with how many bytes a file ends, by its table's properties."""
+    return min(int(properties.get(TARGET_SIZE, _LARGEST)), _LARGEST)
 
 
 def _bloom_filters(properties: Mapping[str, str], rows: pa.Table) -> dict[str, Any]:

@@ -7,22 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from esker.engine.pins import spark_minor
+from esker.engine.pins import check_spark, spark_minor
 from esker.errors import CannotExport
-from esker.pipeline.export import (
-    athena,
-    duckdb,
-    emr,
-    glue,
-    pyiceberg,
-    spark_submit,
-    stepfunctions,
-    trino,
-)
-from esker.pipeline.export.aws import Account
-from esker.pipeline.export.platform import Bundle, Job
+from esker.pipeline.export import athena, duckdb, pyiceberg, trino
+from esker.pipeline.export.bundle import Bundle
+from esker.pipeline.export.options import Options
 from esker.pipeline.export.reader import Exported, Lake
-from esker.pipeline.export.stepfunctions import Options
 from esker.project import Project
 
 _READERS: dict[str, Callable[[Lake], Exported]] = {
@@ -60,8 +50,15 @@ def export_platform(
     """Return the files that run pipelines, or all, on a platform.
 
     For AWS: its `account`, the `home` of the job's files in S3, and for a state machine `options`. Raises
-    UnknownPipeline, and CannotExport for pipelines that cannot run there.
+    UnknownPipeline, CannotExport for pipelines that cannot run there, and SparkUnsupported without PySpark,
+    which knows jars and settings.
     """
+    check_spark()
+    # Readers are exported where there is no PySpark, too.
+    from esker.pipeline.export import emr, glue, spark_submit, stepfunctions  # noqa: PLC0415
+    from esker.pipeline.export.aws import Account  # noqa: PLC0415
+    from esker.pipeline.export.platform import Job  # noqa: PLC0415
+
     if platform == "spark-submit":
         return spark_submit.export(Job.of(project, pipelines, platform, spark_minor()))
     where = Account.of(Job.of(project, pipelines, platform, glue.MINOR), account, home)

@@ -6,8 +6,8 @@ import shlex
 from typing import Any
 
 from esker.pipeline.export.aws import Account, Place, as_json
+from esker.pipeline.export.bundle import Bundle
 from esker.pipeline.export.glue import with_surroundings
-from esker.pipeline.export.platform import Bundle
 
 MINOR = "3.5"
 _RELEASE = "emr-7.10.0"

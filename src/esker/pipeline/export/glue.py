@@ -6,7 +6,8 @@ import shlex
 
 import esker
 from esker.pipeline.export.aws import Account, as_json
-from esker.pipeline.export.platform import RUN, Bundle
+from esker.pipeline.export.bundle import Bundle
+from esker.pipeline.export.platform import RUN
 
 MINOR = "3.5"
 _VERSION = "5.0"

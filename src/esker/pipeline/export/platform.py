@@ -6,7 +6,7 @@ import io
 import re
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from esker.engine.jars import Jar, locked_jars
@@ -32,17 +32,6 @@ _SPARK = ("pyspark", "py4j")
 _SAID = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.esker.jars")
 _EXTRAS = {"http": "http", "oai_pmh": "oai", "dlt": "dlt"}
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[([^\]]*)\])?")
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """Files for a platform."""
-
-    files: dict[str, str | bytes]
-    variables: tuple[str, ...] = ()
-    """Variables that the platform must supply."""
-    notes: tuple[str, ...] = field(default=())
-    """What a person should know."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import shlex
 
 import esker
 from esker.engine.session import COMPILE_ALL
-from esker.pipeline.export.platform import RUN, Bundle, Job
+from esker.pipeline.export.bundle import Bundle
+from esker.pipeline.export.platform import RUN, Job
 
 _SCRIPT = """#!/usr/bin/env bash
 # Runs {pipelines} of project "{project}" with spark-submit. Needs Spark {minor} and Python 3.11 or later.

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from esker.pipeline.export import emr
 from esker.pipeline.export.aws import Account, as_json
+from esker.pipeline.export.bundle import Bundle
 from esker.pipeline.export.glue import MAKING
-from esker.pipeline.export.platform import Bundle
-from esker.pipeline.export.task_image import TaskImage, TaskRunner
+from esker.pipeline.export.options import Options, Runner, TaskRunner
+from esker.pipeline.export.task_image import TaskImage
 
-Runner = Literal["glue", "emr", "lambda", "ecs"]
 _TRIES = 3
 _PAUSE_SECONDS = 300
 _LAMBDA = [
@@ -48,22 +48,6 @@ _ENDS = {
 _OF_A_TASK = " of a task"
 """Names of states are unique in a machine, inside its map, too."""
 _BY_STATUS = {3: "Contract broken", 5: "Fenced", 6: "Held"}
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a state machine runs things."""
-
-    runner: Runner = "glue"
-    """Who runs pipelines, and begins and ends a reindex."""
-    application: str | None = None
-    """The application of EMR Serverless."""
-    tasks: TaskRunner = "lambda"
-    """Who delivers, and does the tasks of a reindex, unless the runner does so itself."""
-    subnets: tuple[str, ...] = ()
-    cluster: str = "default"
-    schedule: str | None = None
-    """When it starts: `rate(…)` or `cron(…)` of EventBridge. Default: the shortest `every` of pipelines."""
 
 
 @dataclass(frozen=True)

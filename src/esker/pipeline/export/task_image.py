@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import esker
 from esker.engine.pins import PYSPARK, minor_of
 from esker.pipeline.export.aws import Account
+from esker.pipeline.export.options import TaskRunner
 from esker.project.targets import SnsTarget, SqsTarget
 
-TaskRunner = Literal["lambda", "ecs"]
 _OF_TARGETS = {
     "elasticsearch": "search",
     "kafka": "kafka",
