@@ -156,6 +156,19 @@ def test_a_property_of_a_newer_esker(make: Make) -> None:
         works.load([{"id": 1, "at": 9, "name": "opal"}])
 
 
+@pytest.mark.parametrize("name", ["esker.foreign", "esker.gaps", "esker.trimmed", "esker.logged.at"])
+def test_properties_that_only_some_commands_read(make: Make, name: str) -> None:
+    """Those of the change log, too: `esker fsck` looks at all of them, and says which version is needed."""
+    works = make(order_by="at")
+    load(works)
+    table = WORKS if name == "esker.foreign" else CHANGES
+    works.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{name}' = '{{\"version\": 2}}')")
+    found = only(findings(works.project.fsck()))
+    assert (found.check, found.is_damage) == ("ledger", False)
+    assert name in found.what
+    assert (CHANGES.partition(".")[2] in found.what) == (table == CHANGES)
+
+
 def test_tables_that_do_not_fit_together(make: Make) -> None:
     """A table that was rolled back, and a change log that was dropped."""
     works = make(order_by="at")

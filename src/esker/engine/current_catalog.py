@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from esker.engine.cleanup import cleaning_up
 from esker.engine.session import Engine
-from esker.engine.sql import identifier
+from esker.engine.sql import parts_of
+from esker.project.types import quoted
 
 
 @contextmanager
@@ -15,6 +16,7 @@ def current_catalog(engine: Engine, catalog: str) -> Iterator[None]:
     """Let names without a catalog mean this one, and leave the session as it was."""
     spark = engine.spark
     before, namespace = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+    back = ".".join(quoted(part) for part in (before, *parts_of(spark, namespace)))
     spark.catalog.setCurrentCatalog(catalog)
-    with cleaning_up(lambda: spark.sql(f"USE {identifier(before, namespace)}")):
+    with cleaning_up(lambda: spark.sql(f"USE {back}")):
         yield

@@ -7,8 +7,9 @@ and nothing is written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -16,7 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, MapType
 
 from esker.engine.compat import CALL, column_of, frame_of, procedure_of, value_of_argument
+from esker.engine.failures import SQL_MISTAKES
 from esker.engine.session import Engine
+from esker.engine.sql import parts_of
 from esker.project.types import quoted
 
 Name = tuple[str, ...]
@@ -25,6 +28,8 @@ ROW_WRITES = ("InsertIntoStatement", "UpdateTable", "DeleteFromTable", "MergeInt
 """Kinds of statements that write rows, and whose rows `Writes` finds."""
 _OTHER_WRITES = ("OverwriteByExpression", "OverwritePartitionsDynamic", "AppendData")
 _TARGETS = ("UnresolvedIdentifier", "UnresolvedTable", "UnresolvedTableOrView")
+_COMPUTED = "PlanWithUnresolvedIdentifier"
+"""Spark's node for `IDENTIFIER(…)`, whose name is computed when the statement runs."""
 
 FILE, POSITION = "_esker_file", "_esker_pos"
 """Columns of a statement's rows: where the row lies that one stands for; null for a new one."""
@@ -41,15 +46,34 @@ class Parsed:
     """The tables that it would change or describe; not those that it only reads."""
     inner_writes: tuple[str, ...]
     """Kinds of writes that stand inside another statement."""
+    is_computed: bool
+    """What it would change is named by `IDENTIFIER(…)`, so that `targets` and others do not have it."""
     procedure: Name | None
-    texts: tuple[str, ...]
-    """The texts among the arguments of a procedure."""
+    branch: str | None
+    """The branch that it would create or replace."""
     keys: tuple[str, ...]
     """Properties or settings that it sets."""
     namespace: Name | None
     """The namespace that it would drop."""
     plan: Any
     """Spark's node; only for this package."""
+    engine: Engine = field(repr=False)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The texts among the arguments of a procedure. What is not written out is computed, as Spark does it
+        when it calls: it may be what an earlier statement made. Raises Spark's AnalysisException."""
+        found = (_value(self.engine, argument) for argument in _each(self.plan.args()))
+        return tuple(value for value in found if isinstance(value, str))
+
+    @cached_property
+    def named(self) -> tuple[Name, ...]:
+        """The tables that a procedure's arguments name; some may be words of another meaning."""
+        found: list[Name] = []
+        for text in filter(None, self.texts):
+            with suppress(*SQL_MISTAKES):  # a condition, say
+                found.append(parts_of(self.engine.spark, text))
+        return tuple(found)
 
     @property
     def is_overwrite(self) -> bool:
@@ -62,18 +86,20 @@ def parse(engine: Engine, text: str) -> Parsed:
     session: Any = engine.spark
     plan = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
     kind = _kind(plan)
-    call = kind == CALL
+    is_computed = _is_computed(engine, plan)
     return Parsed(
         kind=kind,
         targets=tuple(dict.fromkeys(_targets(plan))),
         inner_writes=tuple(
             _kind(node) for node in _nodes(plan) if node is not plan and _kind(node) in _WRITES
         ),
-        procedure=_name(procedure_of(plan)) if call else None,
-        texts=tuple(_texts(plan)) if call else (),
+        is_computed=is_computed,
+        procedure=_name(procedure_of(plan)) if kind == CALL and not is_computed else None,
+        branch=str(plan.branch()) if kind == "CreateOrReplaceBranch" else None,
         keys=tuple(_keys(plan, kind)),
-        namespace=_dropped_namespace(plan) if kind == "DropNamespace" else None,
+        namespace=_dropped_namespace(plan) if kind == "DropNamespace" and not is_computed else None,
         plan=plan,
+        engine=engine,
     )
 
 
@@ -378,11 +404,30 @@ def _identifier(node: Any) -> Name:
     return _name(node.multipartIdentifier())
 
 
-def _texts(plan: Any) -> Iterator[str]:
-    for argument in _each(plan.args()):
-        value = value_of_argument(argument)
-        if _kind(value) == "Literal":
-            yield str(value.value())
+def _is_computed(engine: Engine, plan: Any) -> bool:
+    """Tell whether the name of what a statement changes is computed. What it reads may have such names."""
+    jvm: Any = engine.spark.sparkContext._jvm
+    command = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.plans.logical.Command")
+    if _kind(plan) == _COMPUTED:
+        return True
+    for node in _nodes(plan):
+        if _kind(node) == _COMPUTED and _each(node.children()):
+            return True  # an INSERT, or a table that is made of a query
+        if _kind(node) in _WRITES:
+            target = node.targetTable() if _kind(node) == "MergeIntoTable" else node.table()
+            if any(_kind(inner) == _COMPUTED for inner in _nodes(target)):
+                return True
+        elif command.isInstance(node) and any(_kind(child) == _COMPUTED for child in _each(node.children())):
+            return True
+    return False
+
+
+def _value(engine: Engine, argument: Any) -> Any:
+    value = value_of_argument(argument)
+    if _kind(value) == "Literal":
+        return str(value.value()) if str(value.dataType().simpleString()).startswith("string") else None
+    row = engine.spark.range(1).select(column_of(engine.spark, value)).first()
+    return row[0] if row is not None else None
 
 
 def _keys(plan: Any, kind: str) -> Iterator[str]:

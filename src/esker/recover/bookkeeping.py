@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 from esker.engine.iceberg.commit import Attempt
@@ -18,9 +18,12 @@ from esker.errors import (
     SideTableForeign,
     TableRewound,
 )
+from esker.ledger.delete_memory import longest_late
 from esker.ledger.entry import pipelines_in, read_entry, read_head
+from esker.ledger.foreign import foreign_ranges
 from esker.ledger.logged import logged_in
 from esker.ledger.outbox import OutboxEntry, read_outbox
+from esker.ledger.owed import gaps_in, logged_at, trimmed
 from esker.ledger.side_table import LOG, SIDES, SideTable
 from esker.recover.finding import Examined, Finding
 
@@ -28,6 +31,10 @@ _BY_HAND = (
     "Set the property again to its value in an earlier metadata file of the table (folder metadata, key "
     "properties), with any engine."
 )
+
+
+_BESIDE = (logged_in, logged_at, gaps_in, trimmed, longest_late)
+"""What reads the properties of side tables: what one of them cannot read ends runs and deliveries."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +80,11 @@ class Bookkeeping:
         readers: list[Callable[[], object]] = [partial(read_head, own), partial(read_outbox, own)]
         readers += [partial(read_entry, own, name) for name in pipelines_in(own)]
         readers += [partial(SideTable.registered, own, name, catalog) for name in SIDES]
-        for read in readers:
-            try:
-                read()
-            except LedgerUnreadable as error:
-                yield Finding("ledger", error.message, error.reason, _BY_HAND)
-            except LedgerTooNew as error:
-                yield Finding("ledger", error.message, error.reason, error.remedy, is_damage=False)
+        readers.append(partial(foreign_ranges, own))
+        yield from _unread(readers)
+        for name, each in self.beside.items():
+            for finding in _unread([partial(read, each.properties) for read in _BESIDE]):
+                yield replace(finding, what=f'table "{name}": {finding.what}')
 
     def _side(self, side: SideTable) -> Iterator[Finding]:
         examined = self.beside.get(side.id.name)
@@ -148,3 +153,14 @@ def _log_ahead(error: LogAhead) -> Finding:
 
 def _told(check: str, error: EskerError, snapshot: int | None = None) -> Finding:
     return Finding(check, error.message, error.reason, error.remedy, snapshot=snapshot)
+
+
+def _unread(readers: Iterable[Callable[[], object]]) -> Iterator[Finding]:
+    """Yield a finding for each property that cannot be read."""
+    for read in readers:
+        try:
+            read()
+        except LedgerUnreadable as error:
+            yield Finding("ledger", error.message, error.reason, _BY_HAND)
+        except LedgerTooNew as error:
+            yield Finding("ledger", error.message, error.reason, error.remedy, is_damage=False)

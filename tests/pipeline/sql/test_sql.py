@@ -203,6 +203,23 @@ def test_reading(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
         ("DROP TABLE shop.search__dead", "--retry-dead"),
         ("DELETE FROM lake.shop.search__dead", "--retry-dead"),
         ("CALL lake.system.rollback_to_snapshot('shop.search__dead', 1)", "MERGE INTO"),
+        ("DROP TABLE IDENTIFIER('shop.works__changes')", "Write the name out"),
+        ("DELETE FROM IDENTIFIER('shop.' || 'works__changes')", "Write the name out"),
+        ("INSERT INTO IDENTIFIER('shop.works') (id) SELECT 1", "Write the name out"),
+        (
+            "MERGE INTO IDENTIFIER('shop.works') t USING shop.own s ON t.id = s.id WHEN MATCHED THEN DELETE",
+            "Write the name out",
+        ),
+        ("DROP NAMESPACE IDENTIFIER('shop') CASCADE", "Write the name out"),
+        ("CALL lake.system.rollback_to_snapshot(' shop . works', 1)", "MERGE INTO"),
+        ("CALL lake.system.rollback_to_snapshot(concat('shop', '.works'), 1)", "MERGE INTO"),
+        ("CALL lake.system.rollback_to_snapshot('shop.works.tag_first', 1)", "MERGE INTO"),
+        ("ALTER TABLE shop.works CREATE OR REPLACE BRANCH main AS OF VERSION 1", "MERGE INTO"),
+        ("USE shop; CALL lake.system.rollback_to_snapshot('works__quality', 1)", "MERGE INTO"),
+        (
+            "CALL lake.system.remove_orphan_files(table => 'shop.works', location => '/lake/shop')",
+            "the table's own folder",
+        ),
         ("WITH x AS (SELECT 1 AS id) INSERT INTO shop.works (id) SELECT id FROM x", "INSERT INTO … WITH"),
         ("UPDATE shop.works SET _esker_hash = 1", "no column"),
         ("INSERT INTO shop.works VALUES (1, 'a', false, 1, 2)", "values"),
@@ -232,6 +249,35 @@ def refusing(tmp_path_factory: pytest.TempPathFactory, spark_running: None) -> W
     works = Works(tmp_path_factory.mktemp("refusing"), {"consumers": consumers}, lane="small")
     works.load([{"id": 1, "title": "a"}])
     return works
+
+
+def test_names_are_what_spark_takes_them_for(refusing: Works) -> None:
+    """A namespace in quotes is the current one like any other, and what is only read may have any name."""
+    project = refusing.project
+    before = refusing.snapshots()
+    project.sql("CREATE NAMESPACE IF NOT EXISTS lake.`an-other`")
+    moved = "USE `an-other`; CREATE TABLE IF NOT EXISTS mine (id int); INSERT INTO mine VALUES (1); "
+    assert project.sql(moved + "SELECT id FROM mine").show().rows == ({"id": 1},)
+    if not is_spark("3.5"):
+        assert project.sql("SELECT title FROM IDENTIFIER('shop.' || 'works')").show().rows
+        assert project.sql("DESCRIBE IDENTIFIER('shop.works')").show().rows
+    kept = "CALL lake.system.expire_snapshots(table => concat('shop', '.works'), retain_last => 100)"
+    assert project.sql(kept).show().rows
+    assert project.sql("CALL lake.system.remove_orphan_files('shop.works')").show() is not None
+    assert refusing.snapshots() == before
+
+
+def test_session_is_left_where_it_was(refusing: Works) -> None:
+    """Also in a namespace whose name needs quotes."""
+    spark = refusing.project.engine.spark
+    before = spark.catalog.currentCatalog()
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.`an-other`")
+    spark.sql("USE lake.`an-other`")
+    try:
+        assert refusing.project.sql("SELECT count(*) AS n FROM shop.works").show().rows == ({"n": 1},)
+        assert spark.catalog.currentDatabase() == "`an-other`"
+    finally:
+        spark.sql(f"USE {before}")
 
 
 def test_mistakes_name_their_place(refusing: Works) -> None:

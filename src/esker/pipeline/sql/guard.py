@@ -6,6 +6,7 @@ with holes) is refused, and the right way is named.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -81,7 +82,7 @@ class Guard:
     project: Project
     catalog: str
     """Where names without a catalog are looked for."""
-    namespace: str
+    namespace: Name
 
     def target(self, statement: Parsed) -> Managed | None:
         """Return the pipeline's table that a statement writes rows to, if it does; raise SqlRefused.
@@ -92,6 +93,9 @@ class Guard:
             raise SqlRefused(
                 "a statement inside a statement", "Esker cannot see what it would do.", "Write it out."
             )
+        if statement.is_computed and not _only_looks(statement):
+            why = "Esker cannot see what it would change."
+            raise SqlRefused("a change of what IDENTIFIER(…) names", why, "Write the name out.")
         if (statement.keys and statement.kind == "SetCommand") or statement.kind == "ResetCommand":
             why = "The session is Esker's own: loads count on its time zone and its types."
             raise SqlRefused(
@@ -125,6 +129,8 @@ class Guard:
             return table
         if statement.kind not in _HARMLESS:
             raise self._refused(statement.kind, table, statement.kind)
+        if statement.branch == "main":
+            raise self._refused("a replaced branch main", table, "set_current_snapshot")
         if own := [key for key in statement.keys if key.lower().startswith("esker.")]:
             raise SqlRefused(
                 f'a change of property "{own[0]}" of table "{table.table}"',
@@ -145,20 +151,29 @@ class Guard:
         if statement.procedure is None:
             return
         procedure = statement.procedure[-1].lower()
-        where = statement.procedure[0] if statement.procedure[0] in self.project.catalogs() else self.catalog
         managed = managed_tables(self.project)
-        for text in statement.texts:
-            parts = tuple(part.strip("`") for part in text.split("."))
-            name = (
-                self._named(parts)
-                if parts[0] in self.project.catalogs()
-                else (where, ".".join(parts).lower())
-            )
+        for parts in statement.named:
+            name = self._named_of_procedure(statement.procedure, parts)
             table = managed.get(name)
             if table is None:
                 continue
             if procedure not in _PROCEDURES or (table.kind is not None and procedure not in _FOR_SIDES):
                 raise self._refused(f"procedure {procedure}", table, procedure)
+        texts = [text for text in statement.texts if text.upper() not in _MISMATCHES]
+        if procedure == "remove_orphan_files" and len(texts) > 1:
+            raise SqlRefused(
+                f'procedure {procedure} with "{texts[-1]}"',
+                "Files of other tables that lie there would be removed with the table's own orphans.",
+                "Leave `location` and `file_list_view` out: it looks through the table's own folder then.",
+            )
+
+    def _named_of_procedure(self, procedure: Name, parts: Name) -> tuple[str, str]:
+        """Return catalog and lowercase name of a table as a procedure finds it: first in its own catalog."""
+        if len(parts) > 1 and _SELECTED.match(parts[-1]):
+            parts = parts[:-1]  # procedures change the whole table, whatever of it is named
+        where = procedure[0] if procedure[0] in self.project.catalogs() else self.catalog
+        is_elsewhere = where != self.catalog and not (parts[0] in self.project.catalogs() and len(parts) > 1)
+        return (where, ".".join(parts).lower()) if is_elsewhere else self._named(parts)
 
     def _named(self, parts: Name) -> tuple[str, str]:
         """Return catalog and lowercase name of a table that a statement names."""
@@ -167,7 +182,7 @@ class Guard:
         if parts[0] in self.project.catalogs() and len(parts) > 1:
             return parts[0], ".".join(parts[1:]).lower()
         if len(parts) == 1:
-            parts = (*self.namespace.split("."), *parts)
+            parts = (*self.namespace, *parts)
         return self.catalog, ".".join(parts).lower()
 
     def _refused(self, kind: str, table: Managed, reason: str) -> SqlRefused:
@@ -181,6 +196,11 @@ class Guard:
             remedy.replace("{table}", str(table.table)),
         )
 
+
+_SELECTED = re.compile(r"(?:branch|tag|snapshot_id|at_timestamp)_")
+"""How a part begins that Iceberg takes for what of a table is meant."""
+_MISMATCHES = ("ERROR", "IGNORE", "DELETE")
+"""What remove_orphan_files may be told to do with addresses that are written in another way."""
 
 _FOR_SIDES = ("expire_snapshots", "ancestors_of", "compute_table_stats")
 """Each changeset's rows lie in files of their own: even a compaction of a change log would break that."""

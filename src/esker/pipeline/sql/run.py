@@ -16,6 +16,7 @@ from esker.engine.current_catalog import current_catalog
 from esker.engine.failures import SQL_MISTAKES, explained, place_of, said_of_sql
 from esker.engine.iceberg.table import load
 from esker.engine.session import Engine
+from esker.engine.sql import parts_of
 from esker.engine.statement import Parsed, RowsOf, Target, parse
 from esker.errors import CatalogUnreachable, PipelineBusy, SqlInvalid, SqlRefused
 from esker.events import Listener, silent
@@ -106,9 +107,11 @@ class Session:
 
     def _answer(self, statement: Statement) -> Answer:
         parsed = self._parsed(statement)
-        catalog = self.engine.spark.catalog
-        guard = Guard(self.project, catalog.currentCatalog(), catalog.currentDatabase())
-        target = guard.target(parsed)
+        spark = self.engine.spark
+        namespace = parts_of(spark, spark.catalog.currentDatabase())
+        guard = Guard(self.project, spark.catalog.currentCatalog(), namespace)
+        with explained("the statement failed", self.engine.log), _said_by_spark(statement):
+            target = guard.target(parsed)
         if target is not None:
             return Answer(statement, self.engine.log, run=self._write(statement, parsed, target))
         with explained("the statement failed", self.engine.log), _said_by_spark(statement):
