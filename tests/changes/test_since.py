@@ -80,13 +80,18 @@ def test_changes_that_do_not_continue_what_was_read(log: Log, position: LogPosit
 
 
 def test_a_log_that_is_off() -> None:
-    """It says nothing of its gap yet: who has read the table as it is goes on, and nobody else."""
+    """It says nothing of its gap yet: who has read the table as it is goes on, and nobody else.
+
+    A reader that goes on from a position would take an empty range for "nothing changed".
+    """
     log = Log(reached=4, published=6)
     log.check(LogPosition("one", 6))
     for known in (3, 4, 5):
         with pytest.raises(ChangesMissing, match="changesets 5 to 6"):
             log.check(LogPosition("one", known))
-    assert log.between(3, None) == (3, 4)
+    with pytest.raises(ChangesMissing, match="changesets 5 to 6"):
+        log.between(LogPosition("one", 4), None)
+    assert log.between(LogPosition("one", 3), 4) == log.between(3, None) == (3, 4)
 
 
 def test_what_the_log_does_not_tell_stops_nobody() -> None:

@@ -199,6 +199,44 @@ def test_rows_of_one_id_that_were_put_together_cannot_be_told_apart(told: Told) 
     assert "several rows with id 1" in caught.value.reason
 
 
+def test_snapshots_of_format_version_1_have_no_order(told: Told) -> None:
+    """The first row of an id would stay at the target for good: refused, until the table is upgraded."""
+    told.works.project.engine.open_catalog("lake")
+    told.works.sql("CREATE NAMESPACE lake.shop")
+    told.works.sql(
+        f"CREATE TABLE {WORKS} (id int, title string) USING iceberg TBLPROPERTIES ('format-version' = '1')"
+    )
+    told.load({"id": 1, "title": "a"})
+    told.load({"id": 2, "title": "b"})
+    with pytest.raises(DeliveryRefused) as caught:
+        told.deliver()
+    assert "format version 1" in caught.value.reason
+    assert "format_version: 2" in caught.value.remedy
+    told.works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('format-version' = '2')")
+    told.works.project = told.works.folder.open()
+    assert told.deliver().rows.sent == 2
+    told.load({"id": 1, "title": "c"})
+    told.deliver()
+    assert told.titles() == {"1": "c", "2": "b"}
+
+
+def test_rows_of_one_id_of_before_an_upgrade_cannot_be_told_apart(told: Told) -> None:
+    """Neither in the next delivery, nor in a reindex."""
+    told.works.project.engine.open_catalog("lake")
+    told.works.sql("CREATE NAMESPACE lake.shop")
+    told.works.sql(
+        f"CREATE TABLE {WORKS} (id int, title string) USING iceberg TBLPROPERTIES ('format-version' = '1')"
+    )
+    for title in ("a", "b"):
+        told.load({"id": 1, "title": title})
+    told.works.sql(f"ALTER TABLE {WORKS} SET TBLPROPERTIES ('format-version' = '2')")
+    told.works.project = told.works.folder.open()
+    for act in (told.deliver, told.reindex):
+        with pytest.raises(DeliveryRefused) as caught:
+            act()
+        assert "several rows with id 1" in caught.value.reason
+
+
 def test_ids_whose_text_is_not_certain_are_refused(tell: Tell) -> None:
     """Rows could not be found again by them."""
     told = tell()

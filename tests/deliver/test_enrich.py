@@ -135,6 +135,44 @@ def test_a_table_that_was_empty_is_told_when_rows_come(tell: Tell, start: str) -
     assert names(told) == ["first"]
 
 
+def test_a_table_whose_change_log_is_off_is_compared(tell: Tell) -> None:
+    """Its log lacks the changes since, and has no gap yet: it would tell that nothing changed."""
+    told = enriched(tell)
+    add(told, "a", "b")
+    told.load({"id": 1, "title": "a"})
+    told.deliver()
+    told.works.folder.document["pipelines"]["items"]["changes"] = "off"
+    told.change()
+    add(told, "c", "b")
+    told.deliver()
+    assert names(told) == ["b", "c"]
+    told.works.folder.document["pipelines"]["items"]["changes"] = "on"
+    told.change()
+    add(told, "c", "d")
+    told.deliver()
+    assert names(told) == ["c", "d"]
+
+
+def test_another_table_of_format_version_1(tell: Tell) -> None:
+    """Its snapshots have no numbers: what is sent after a change would have the version of before."""
+    told = enriched(tell)
+    told.load({"id": 1, "title": "a"})
+    told.works.sql(
+        "CREATE TABLE lake.shop.items (id bigint, work_id bigint, name string) USING iceberg "
+        "TBLPROPERTIES ('format-version' = '1')"
+    )
+    told.works.sql("INSERT INTO lake.shop.items VALUES (1, 1, 'old')")
+    told.deliver()
+    told.load({"id": 1, "title": "b"})
+    told.deliver()
+    assert (names(told), told.titles()) == (["old"], {"1": "b"})
+    told.works.sql("INSERT INTO lake.shop.items VALUES (2, 1, 'new')")
+    told.works.project = told.works.folder.open()
+    with pytest.raises(ReindexNeeded) as caught:
+        told.deliver()
+    assert "format version 1" in caught.value.reason
+
+
 def test_an_empty_table_is_no_failure(tell: Tell) -> None:
     """Also where its enrichment changes, and when ids are asked for."""
     told = enriched(tell)

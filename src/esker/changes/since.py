@@ -139,6 +139,8 @@ class ReadableLog(ABC):
         got into the log, and ChangesDiverged for a position in another history.
         """
         if isinstance(since, LogPosition):
+            if until is None:
+                self.check(since)  # also that the table has no changes that the log lacks
             self.check_same(since)
             since = since.changeset
         first = self.changeset_at(since) if since is not None else self.first - 1

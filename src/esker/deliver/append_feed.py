@@ -60,6 +60,7 @@ class AppendFeed(Feed):
         load(engine, subscription.table)  # or TableNotFound
         self.log = subscription.table
         self._table = Attempt(engine, subscription.table)
+        subscription.check_numbers(self._table.format_version)
         subscription.check_ids(self._table.schema.arrow)
 
     def head(self) -> Offset:
@@ -164,17 +165,23 @@ class AppendFeed(Feed):
             values = ", ".join(str(several[place]) for place in range(len(ids)))
             raise DeliveryRefused(
                 own.name,
-                f"There are several rows with id {values} in files that were put together since: nobody can "
-                "tell which came last. Load the table by key (mode: upsert).",
+                f"There are several rows with id {values} in files that were put together since, or were "
+                "written while the table had format version 1: nobody can tell which came last. Load the "
+                "table by key (mode: upsert).",
             )
 
     def _mixed(self, files: Sequence[FileEntry]) -> list[FileEntry]:
-        """Return the files that hold rows of several snapshots."""
+        """Return the files that hold rows of several snapshots, or of one without a number."""
         snapshots = {file.snapshot for file in files if file.snapshot is not None}
         known = (self._table.snapshot(snapshot) for snapshot in snapshots)
         replacing = {each.id for each in known if each is not None and each.operation == "replace"}
-        # Who compacts lets its files keep the number of the snapshot that it read.
-        return [file for file in files if file.sequence != file.added or file.snapshot in replacing]
+        # Who compacts lets its files keep the number of the snapshot that it read. Files of format version 1
+        # have number 0, also after an upgrade.
+        return [
+            file
+            for file in files
+            if file.sequence != file.added or not file.sequence or file.snapshot in replacing
+        ]
 
     def _numbered(self, rows: DataFrame, files: Sequence[FileEntry]) -> DataFrame:
         """Return rows of files with CHANGE: each with the changeset that added it."""
@@ -273,7 +280,10 @@ class AppendFeed(Feed):
         """Return what was added behind an offset, oldest first. Raises ReindexNeeded."""
         known = self._since.get(offset.snapshot)
         if known is None:
-            known = self._since[offset.snapshot] = self._look_back(offset)
+            known = self._look_back(offset)
+            if any(not added.sequence for added in known):
+                self.check_order()  # of before an upgrade from format version 1
+            self._since[offset.snapshot] = known
         return known
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import NoReturn, Self
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from esker.changes.since import UNREADABLE
+from esker.changes.since import UNREADABLE, LogPosition
 from esker.changes.spark import SparkLog
 from esker.deliver.feed import Subscription
 from esker.engine.compat import snapshot_frame
@@ -102,6 +102,11 @@ class Enrichments:
                 self._need(f'Table "{self.tables[name].id}" was rolled back, or made anew.')
         if self.version < offset.beside:
             self._need("The other tables' sequence numbers went down: what is sent would count as old.")
+        if self.version == offset.beside and self.snapshots != offset.inputs:
+            self._need(
+                "The other tables changed, and their sequence numbers did not grow, as in tables of format "
+                "version 1: what is sent would not count as newer. Upgrade them to version 2 before."
+            )
 
     def _need(self, why: str) -> NoReturn:
         raise ReindexNeeded(self.subscription.name, why)
@@ -155,10 +160,11 @@ class Enrichments:
             return None
         try:
             log = SparkLog.open(self.engine, table.id)
-            first, last = log.between(int(log.table.summary_at(then, "esker.changeset") or 0), None)
+            first = int(log.table.summary_at(then, "esker.changeset") or 0)
+            log.check(LogPosition(log.uuid, first))
         except UNREADABLE:
             return None
-        return log.changes(first, last).select(*map(quoted, table.identifier)).distinct()
+        return log.changes(first, log.reached).select(*map(quoted, table.identifier)).distinct()
 
     def _tells_key(self, table: Table) -> bool:
         """Tell whether a table's identifier is what its log goes by: that of its writer, if it is known."""

@@ -64,6 +64,19 @@ class Subscription:
                 why = f'id: column "{name}" is of type {kind}, whose texts differ from engine to engine.'
                 raise DeliveryRefused(self.name, why)
 
+    def check_numbers(self, format_version: int) -> None:
+        """Raise DeliveryRefused for a table whose snapshots have no numbers.
+
+        Rows of all its snapshots would have the same version: the first of an id would stay for good.
+        """
+        if format_version < 2:
+            raise DeliveryRefused(
+                self.name,
+                f'Table "{self.table}" is of format version 1: its snapshots have no sequence numbers, and '
+                "nothing tells which row of an id is newer.",
+                f"Write format_version: 2 into the pipeline, then: esker plan {self.consumer.source} --apply",
+            )
+
     @contextmanager
     def or_reindex(self) -> Iterator[None]:
         """Ask for a reindex where the changes after an offset cannot be read."""

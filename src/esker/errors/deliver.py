@@ -144,13 +144,14 @@ class DeliveryRefused(DeliverError):
     code = "ESK-DELIVER-043"
     exit_status = 2
 
-    def __init__(self, consumer: str, why: str) -> None:
-        super().__init__(
-            f'consumer "{consumer}" does not fit its table',
-            reason=why,
-            remedy="Correct id:, transform: or enrich: of the consumer; esker show TABLE lists a table's "
-            "columns.",
-        )
+    def __init__(
+        self,
+        consumer: str,
+        why: str,
+        remedy: str = "Correct id:, transform: or enrich: of the consumer; esker show TABLE lists a table's "
+        "columns.",
+    ) -> None:
+        super().__init__(f'consumer "{consumer}" does not fit its table', reason=why, remedy=remedy)
 
 
 class ReindexUnverified(DeliverError):

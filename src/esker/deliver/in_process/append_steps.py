@@ -54,6 +54,7 @@ class AppendSteps:
         self.log = subscription.table
         self._table = View(lake.table(self.log.catalog, self.log.name))
         lake.writable(self.log.catalog, self.log.name)  # before the first message: tags are set there
+        subscription.check_numbers(self._table.table.metadata.format_version)
         subscription.check_ids(self._table.schema.arrow)
 
     @property
@@ -142,6 +143,8 @@ class AppendSteps:
                 what = kind.value if kind is not None else "of an unknown kind"
                 why = f"Rows were changed or deleted since (snapshot {each.snapshot_id}, {what})."
                 raise ReindexNeeded(self._own.name, why)
+            if not each.sequence_number:
+                raise NeedsSpark("rows were added while the table had format version 1, and have no numbers")
         return found
 
     def _files_of(self, snapshot: Snapshot) -> LiveFiles:
