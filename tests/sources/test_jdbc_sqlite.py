@@ -236,6 +236,37 @@ def test_append_with_lag(make_folder: MakeFolder, column: str, lag: int | str, v
     assert sorted(row[0] for row in folder.rows("shop.sales", "id")) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("far", ["2099-01-01 00:00:00", "2099-01-01T00:00:00.25Z", "2099-01-01"])
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_a_time_far_ahead_does_not_end_the_lag(make_folder: MakeFolder, mode: str, far: str) -> None:
+    """One row of the year 2099 would be above all that comes later, and rows that come late would be lost."""
+    folder = shop(
+        make_folder,
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, at TEXT)",
+        "INSERT INTO orders VALUES (1, '2026-01-01 12:00:00'), (2, '2026-01-01 12:00:09')",
+        f"INSERT INTO orders VALUES (3, '{far}')",
+        source={"cursor": "at", "lag": "5s"},
+        mode=mode,
+    )
+
+    def ids() -> list[int]:
+        return sorted(row[0] for row in folder.rows("shop.sales", "id"))
+
+    is_keyed = mode == "upsert"
+    first = folder.run()
+    assert any("until the database's clock gets there" in note for note in first.notes), first.notes
+    assert ids() == ([1, 2, 3] if is_keyed else [1])
+    execute(folder, "INSERT INTO orders VALUES (4, '2026-01-01 12:00:07'), (5, '2026-01-01 12:00:20')")
+    folder.run()
+    assert ids() == ([1, 2, 3, 4, 5] if is_keyed else [1, 2, 4])
+    execute(folder, "INSERT INTO orders VALUES (6, '2026-01-01 12:00:18')")
+    folder.run()
+    assert ids() == ([1, 2, 3, 4, 5, 6] if is_keyed else [1, 2, 4])
+    execute(folder, "INSERT INTO orders VALUES (7, '2026-01-01 12:00:30')")
+    folder.run()
+    assert ids() == ([1, 2, 3, 4, 5, 6, 7] if is_keyed else [1, 2, 4, 5, 6])
+
+
 def test_a_query(make_folder: MakeFolder) -> None:
     """What has no type comes as text, unless the project file says what it is."""
     folder = shop(

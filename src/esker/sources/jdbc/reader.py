@@ -34,7 +34,14 @@ from esker.project.types import Column, columns_from_json
 from esker.sources.jdbc.cursor import earlier, moment_of
 from esker.sources.jdbc.database import Bounds, Relation, check_end, unsuitable
 from esker.sources.jdbc.dialect import SqliteDialect
-from esker.sources.jdbc.settled import Settled, check_same_server, is_unique, kept_for, settle
+from esker.sources.jdbc.settled import (
+    Settled,
+    bounded_by_clock,
+    check_same_server,
+    is_unique,
+    kept_for,
+    settle,
+)
 from esker.sources.jdbc.timed import TimedTable, WindowedTexts
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice
 from esker.sources.span import Span
@@ -271,8 +278,10 @@ class JdbcReader(Reader):
     def _settled(self, cursor: str) -> Settled | None:
         """Return up to where no running transaction adds rows; None where none is looked at."""
         source, opening = self._source, self._opening
-        if not self._relation.dialect.has_snapshots or source.cursor_order == "commit":
+        if source.cursor_order == "commit":
             return None
+        if not self._relation.dialect.has_snapshots:
+            return bounded_by_clock(self._relation, self._relation.column(cursor))
         state, project = opening.state, opening.engine.project.state_key
         moving = Relation(opening.engine, source, is_moving=True)
         with closing(moving):
@@ -293,8 +302,12 @@ class JdbcReader(Reader):
             return None
         source = self._source
         is_read_again = self._repeats and source.is_closed(self._opening.pipeline.mode)
-        is_closed = is_read_again or is_unique(self._relation, source, column)
+        is_closed = is_read_again or self._is_unique(column)
         return self._relation.highest(column, self._relation.up_to(column, settled.top, is_closed=is_closed))
+
+    def _is_unique(self, column: DatabaseColumn) -> bool:
+        relation = self._relation
+        return relation.dialect.has_snapshots and is_unique(relation, self._source, column)
 
     def _note_waiting(
         self, column: DatabaseColumn, last: str | None, top: str, settled: Settled | None
@@ -310,7 +323,7 @@ class JdbcReader(Reader):
             why = f"{until} until the database's clock gets there: some lie ahead of it"
         elif self._source.lag is not None:
             why = "wait for lag"
-        elif settled is not None and not is_unique(self._relation, self._source, column):
+        elif settled is not None and not self._is_unique(column):
             why = "wait for a higher value: others may have the same one"
         else:
             return  # they have come since the run began

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from time import monotonic, sleep
 
 from esker.engine.jdbc import Connection, DatabaseColumn
 from esker.errors import CursorUnsuitable
 from esker.ledger.cursor_marks import PREPARED, CursorMark, thinned
 from esker.project.sources import JdbcSource
+from esker.sources.jdbc.cursor import earlier, moment_of
 from esker.sources.jdbc.database import Relation, check_end, unsuitable
 
 _PATIENCE = 3.0
@@ -110,6 +112,22 @@ def settle(
     newest = next((mark for mark in reversed(looked) if mark.is_settled), None)
     waits = "" if newest is looked[-1] else _told(looked[-1].waits, running)
     return Settled(newest.top if newest is not None else None, waits, is_ahead)
+
+
+def bounded_by_clock(relation: Relation, column: DatabaseColumn) -> Settled | None:
+    """Return up to where a cursor of times can be read in a database whose transactions nobody sees.
+
+    None where the clock says nothing and `lag` alone tells: no value lies ahead of it, or they are no times.
+    """
+    highest = relation.highest(column) if relation.dialect.is_time(column) else None
+    moment = moment_of(highest) if highest is not None else None
+    if highest is None or moment is None:
+        return None
+    # Times without a zone may be those of any place: 14 hours ahead of UTC, or 12 behind.
+    ahead = moment - relation.now()
+    if ahead <= timedelta(hours=14):
+        return None
+    return Settled(earlier(highest, ahead + timedelta(hours=12)), is_ahead=True, sees_transactions=False)
 
 
 def kept_for(relation: Relation, source: JdbcSource, column: DatabaseColumn) -> str:
