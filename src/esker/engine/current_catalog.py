@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from esker.engine.cleanup import cleaning_up
 from esker.engine.session import Engine
-from esker.engine.sql import parts_of
+from esker.engine.sql_parser import parts_of
 from esker.project.types import quoted
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, MapType
 from esker.engine.compat import CALL, column_of, frame_of, procedure_of, value_of_argument
 from esker.engine.failures import SQL_MISTAKES
 from esker.engine.session import Engine
-from esker.engine.sql import parts_of
+from esker.engine.sql_parser import parts_of, sql_parser
 from esker.project.types import quoted
 
 Name = tuple[str, ...]
@@ -83,8 +83,7 @@ class Parsed:
 
 def parse(engine: Engine, text: str) -> Parsed:
     """Parse one statement. Raises Spark's ParseException."""
-    session: Any = engine.spark
-    plan = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    plan = sql_parser(engine.spark).parsePlan(text)
     kind = _kind(plan)
     is_computed = _is_computed(engine, plan)
     return Parsed(

@@ -16,7 +16,7 @@ from esker.engine.current_catalog import current_catalog
 from esker.engine.failures import SQL_MISTAKES, explained, place_of, said_of_sql
 from esker.engine.iceberg.table import load
 from esker.engine.session import Engine
-from esker.engine.sql import parts_of
+from esker.engine.sql_parser import parts_of
 from esker.engine.statement import Parsed, RowsOf, Target, parse
 from esker.errors import CatalogUnreachable, PipelineBusy, SqlInvalid, SqlRefused
 from esker.events import Listener, silent
