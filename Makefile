@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint fast format bench soak spark35 spark40 lock docs servers clean
+.PHONY: help setup demo test budget check lint fast format bench soak spark35 spark40 lock docs servers clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -30,7 +30,10 @@ demo: setup ## a whole story on the embedded catalog
 SCRATCH := scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT &&
 
 test: setup servers lint ## everything that CI runs
-	@$(SCRATCH) $(BIN)/python -m pytest --basetemp "$$scratch/t" -n 2 --dist loadgroup -m 'not soak' tests
+	@$(SCRATCH) $(BIN)/python -m pytest --basetemp "$$scratch/t" -n 2 --dist loadgroup -m 'not soak' -p tests.budget --budget tests
+
+budget: setup ## take the times of the last `make test` as the budget of the tests (tests/budget.json)
+	@$(BIN)/python -m tests.budget
 
 check: lint fast ## format, lint, types, import rules, fast tests
 
