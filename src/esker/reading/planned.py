@@ -46,7 +46,7 @@ def parts_of(table: OpenTable, live: LiveFiles, files: Iterable[FileEntry]) -> I
     by_value = [delete for delete in live.deletes if delete.content == _EQUALITY]
     specs = table.metadata.specs()
     for file in files:
-        deletes = [delete for delete in live.deletes_of(file) if delete.content != _EQUALITY]
+        deletes = live.deletes_of(file)
         for delete in by_value:
             is_everywhere = specs[delete.spec_id].is_unpartitioned()
             is_here = (delete.spec_id, delete.partition) == (file.spec_id, file.partition)
