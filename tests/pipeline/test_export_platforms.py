@@ -832,6 +832,37 @@ def test_a_reindex_needs_a_state_database_that_its_tasks_reach(shop: Folder) -> 
     assert "Run delivery to topic" in document(bundle, "state-machine.json")["States"]
 
 
+@pytest.mark.parametrize("name", ["glue", "emr"])
+def test_jobs_can_deliver(name: str, shop: Folder) -> None:
+    """The runner of pipelines delivers what only Spark can, and begins and ends each reindex."""
+    assert "boto3==" not in str(variant(shop, name).files["requirements.txt"])
+    consuming(shop)
+    consumers = shop.document["consumers"]
+    consumers["topic"]["to"] = {
+        "type": "sqs",
+        "queue": "https://sqs.eu-west-1.amazonaws.com/123456789012/told",
+    }
+    consumers["joined"] = {
+        **consumers["joined"],
+        "transform": None,
+        "enrich": {"customer": {"table": "crm.customers", "on": {"customer": "id"}}},
+    }
+    consumers["hook"] = {"from": "orders", "id": ["id"], "to": {"type": "webhook", "connection": "hook"}}
+    shop.document["connections"]["hook"] = {"type": "webhook", "url": "https://told.example.com"}
+    shop.save()
+    bundle = variant(shop, name)
+    packages = str(bundle.files["requirements.txt"])
+    assert all(f"\n{package}==" in f"\n{packages}" for package in ("boto3", "httpx2", "stamina"))
+    assert "confluent-kafka" not in packages
+    rights = {each["Sid"]: each for each in document(bundle, "policy.json")["Statement"]}
+    assert rights["Topics"]["Resource"] == ["arn:aws:sns:eu-west-1:123456789012:told"]
+    assert rights["Queues"]["Resource"] == ["arn:aws:sqs:eu-west-1:123456789012:told"]
+    # Deliveries set tags on what they join.
+    assert "arn:aws:glue:eu-west-1:123456789012:table/crm/*" in rights["Tables"]["Resource"]
+    only_copy = document(exported(shop, name, "copy", **VARIANTS[name]), "policy.json")["Statement"]
+    assert not {"Topics", "Queues"} & {each["Sid"] for each in only_copy}, "nobody is told of orders there"
+
+
 REQUESTS = {
     "create-state-machine.json": ("stepfunctions", "CreateStateMachine"),
     "create-reindex-topic.json": ("stepfunctions", "CreateStateMachine"),

@@ -80,9 +80,7 @@ class _Export:
         self._account, self._options, job = account, options, account.job
         if options.runner == "emr" and options.application is None:
             raise job.refused("the application of EMR Serverless is not known; write --application")
-        self._consumers = tuple(
-            name for name, each in job.project.consumers.items() if each.source in job.pipelines
-        )
+        self._consumers = job.consumers
         runner = options.runner if options.runner in ("lambda", "ecs") else None
         tasks: TaskRunner = "ecs" if (runner or options.tasks) == "ecs" else "lambda"
         self._image: TaskImage | None = None
