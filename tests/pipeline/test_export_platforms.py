@@ -774,8 +774,11 @@ def test_what_only_spark_delivers_is_left_to_spark(name: str, shop: Folder) -> N
     glue, function = "arn:aws:states:::glue:startJobRun.sync", "arn:aws:states:::lambda:invoke"
     states = document(bundle, "state-machine.json")["States"]
     assert states["Run delivery to topic"]["Resource"] == (glue if changes else function)
-    states = document(bundle, "reindex-topic.json")["States"]["All tasks"]["ItemProcessor"]["States"]
-    assert states["Run task"]["Resource"] == (glue if tasks else function)
+    every = document(bundle, "reindex-topic.json")["States"]["All tasks"]
+    assert every["ItemProcessor"]["States"]["Run task"]["Resource"] == (glue if tasks else function)
+    # The job of Glue runs once at a time.
+    is_parallel = "key" in pipeline and not tasks
+    assert every["MaxConcurrency"] == (4 if is_parallel else 1)
 
 
 def test_small_work_that_finds_out_that_it_needs_spark(

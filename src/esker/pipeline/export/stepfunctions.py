@@ -202,11 +202,13 @@ class _Export:
         states[listed] = self._read(begin, "$.listed", "Failed") | {"Next": "All tasks"}
         # Without a key, rows of one id may be in several tasks, and have to come in order.
         is_keyed = project.pipeline(declared.source).is_keyed
+        # Nor can Glue do several: its job runs once at a time.
+        is_parallel = is_keyed and self._runner_of(task) != "glue"
         states["All tasks"] = {
             "Type": "Map",
             "ItemsPath": "$.listed.told.tasks",
             "ItemSelector": {"task.$": "$$.Map.Item.Value"},
-            "MaxConcurrency": declared.reindex.parallel if is_keyed else 1,
+            "MaxConcurrency": declared.reindex.parallel if is_parallel else 1,
             "ItemProcessor": {
                 "ProcessorConfig": {"Mode": "INLINE"},
                 "StartAt": _first(task),
