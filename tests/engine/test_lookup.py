@@ -193,6 +193,31 @@ def test_partitions_are_those_of_iceberg() -> None:
     assert len({file.partition for file in (*data.values(), *deletes.values())}) == len(values)
 
 
+def test_deletes_by_value_name_no_places() -> None:
+    """Also where they are of the same partition as a data file, and one of its columns has bounds."""
+
+    def entry(content: int, path: str, **facts: Any) -> FileEntry:
+        file = {
+            "content": content,
+            "file_path": path,
+            "file_format": "PARQUET",
+            "record_count": 2,
+            "file_size_in_bytes": 1,
+            "partition": {},
+        }
+        record = {"status": 1, "snapshot_id": 1, "sequence_number": 1 + content, "data_file": file | facts}
+        [found] = entries_of([record], 1, 0, 1)
+        return found
+
+    data, places = entry(0, "data"), entry(1, "places")
+    bounds = {"lower_bounds": [{"key": 1, "value": b"a"}], "upper_bounds": [{"key": 1, "value": b"z"}]}
+    values = entry(2, "values", equality_ids=[1], **bounds)
+    files = LiveFiles((data,), (values, places))
+    assert files.has_equality_deletes
+    assert files.deletes_of(data) == [places]
+    assert files.deletes_in((0, ())) == [places]
+
+
 def stored(value: Any) -> bytes:
     """Return a value as Iceberg's manifests hold it."""
     match value:

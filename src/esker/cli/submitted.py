@@ -76,10 +76,15 @@ def _run(given: argparse.Namespace) -> tuple[int, dict[str, object]]:
     except Exception as error:
         failed = Unexpected.reported(error, redact)
     else:
-        told = {"exit_status": status, "retry": is_worth_a_retry(errors)}
-        return status, {**told, **masked(document)}
-    told = {"exit_status": failed.exit_status, "retry": is_worth_a_retry([failed])}
+        return status, {**_judged(errors, status), **masked(document)}
+    told = _judged([failed], failed.exit_status)
     return failed.exit_status, {**told, "error": masked(failed.as_json())}
+
+
+def _judged(errors: Sequence[EskerError], status: int) -> dict[str, object]:
+    """Return what whoever started the work has to know of its end."""
+    needs_spark = any(error.is_for_spark for error in errors)
+    return {"exit_status": status, "retry": is_worth_a_retry(errors), "needs_spark": needs_spark}
 
 
 _Ended = tuple[dict[str, Any], list[EskerError], int]

@@ -28,11 +28,17 @@ _GCS_HOST, _GCS_OPEN = "gcs.service.host", "gcs.no-auth"
 _AZURE_KEY, _AZURE_NAME = "adls.auth.shared-key.account.key", "adls.auth.shared-key.account.name"
 _AZURE_PLACE, _AZURE_SAS = "adls.connection-string.", "adls.sas-token."
 _OTHER_WAYS = {
-    "s3": ("s3.remote-signing-enabled", "client.factory", "client.credentials-provider"),
+    "s3": (
+        *("s3.remote-signing-enabled", "client.factory", "client.credentials-provider"),
+        # Files that are written without these are refused, or lie there as nobody wanted them.
+        *("s3.sse.type", "s3.acl", "s3.write.tags.", "s3.access-points."),
+    ),
     "gs": ("gcs.oauth2.token", "gcs.impersonate.service-account", "gcs.encryption-key"),
     "abfss": ("adls.token", "adls.token-credential-provider", "adls.refresh-credentials-endpoint"),
 }
-"""Properties of Iceberg's by which it reaches stores in ways that this process does not know."""
+"""Properties of Iceberg's by which it reaches stores in ways that this process does not know; those that
+end with a dot are begun by them."""
+_ABSENT = ("false", "none")
 _CLIENTS = {
     "gs": "org.apache.iceberg.gcp.gcs.GCSFileIO",
     "abfss": "org.apache.iceberg.azure.adlsv2.ADLSFileIO",
@@ -76,7 +82,7 @@ class Store:
                 scheme
                 for scheme, ways in _OTHER_WAYS.items()
                 if _CLIENTS.get(scheme) in (None, properties.get("io-impl"))
-                and all(properties.get(name, "false") == "false" for name in ways)
+                and not any(_is_told(properties, name) for name in ways)
             ),
             further=tuple(
                 sorted(
@@ -183,6 +189,12 @@ class Store:
         return azure_file_system(
             account, told.get(_AZURE_PLACE + host), account_key=key, sas_token=None if key else signature
         )
+
+
+def _is_told(properties: Mapping[str, str], name: str) -> bool:
+    if name.endswith("."):
+        return any(key.startswith(name) for key in properties)
+    return properties.get(name, "false").lower() not in _ABSENT
 
 
 LOCAL = Store()

@@ -23,6 +23,12 @@ from esker.project.catalogs import (
 from esker.project.stores import AzureStore, FileStore, GcsStore, S3Store
 
 NO_FOLDERS = "PyIceberg has no catalog of folders"
+BY_JAVA = ("hdfs", "viewfs")
+"""Schemes of stores that are reached with Java only."""
+CHOOSE_LOCATIONS = ("rest", "nessie", "s3tables")
+"""Types of catalogs whose servers write the metadata of tables, and say where it goes."""
+WRITTEN_VERSION = 2
+"""The newest format version whose metadata PyIceberg writes itself."""
 
 
 @dataclass(frozen=True)

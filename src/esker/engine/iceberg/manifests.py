@@ -106,7 +106,7 @@ class LiveFiles:
     @cached_property
     def rows(self) -> int:
         """How many rows there are; at most, where deletes are by value or overlap."""
-        gone = sum(delete.records for delete in self.deletes if delete.content != _EQUALITY)
+        gone = sum(delete.records for delete in self._position_deletes)
         return max(sum(file.records for file in self.data) - gone, 0)
 
     def deletes_of(self, file: FileEntry) -> list[FileEntry]:
@@ -133,17 +133,22 @@ class LiveFiles:
         return {file.path: file.sequence for file in self.data}
 
     @cached_property
+    def _position_deletes(self) -> list[FileEntry]:
+        # A delete by value names no rows: which they are, only a scan can tell.
+        return [delete for delete in self.deletes if delete.content != _EQUALITY]
+
+    @cached_property
     def _positions_in(self) -> dict[Partition, list[FileEntry]]:
         found: dict[Partition, list[FileEntry]] = defaultdict(list)
-        for delete in self.deletes:
-            if delete.content != _EQUALITY and not delete.is_vector:
+        for delete in self._position_deletes:
+            if not delete.is_vector:
                 found[delete.spec_id, delete.partition].append(delete)
         return found
 
     @cached_property
     def _by_file(self) -> dict[str, list[FileEntry]]:
         found: dict[str, list[FileEntry]] = defaultdict(list)
-        for delete in self.deletes:
+        for delete in self._position_deletes:
             if delete.reference is not None:
                 found[delete.reference].append(delete)
         return found
@@ -151,7 +156,7 @@ class LiveFiles:
     @cached_property
     def _by_partition(self) -> dict[Partition, list[FileEntry]]:
         found: dict[Partition, list[FileEntry]] = defaultdict(list)
-        for delete in self.deletes:
+        for delete in self._position_deletes:
             if delete.reference is None:
                 found[delete.spec_id, delete.partition].append(delete)
         return found
