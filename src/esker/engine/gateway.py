@@ -32,13 +32,13 @@ def join() -> Any:
         raise SparkFailed("Java does not answer", str(error), PLATFORM_LOG) from error
 
 
-def launch(conf: Mapping[str, str], log: Path) -> Any:
-    """Start a JVM with Spark's classes and return the gateway to it.
+def launch(conf: Mapping[str, str], log: Path, java: Java | None = None) -> Any:
+    """Start a JVM with Spark's classes, by the Java that is found unless told, and return the gateway to it.
 
     `conf` holds only what the JVM needs on its command line (memory, class path): everybody on the
     machine can read a command line, so no secret may be in it.
     """
-    java = find_java()
+    java = java or find_java()
     log.parent.mkdir(parents=True, exist_ok=True)
     settings = SparkConf(loadDefaults=False)
     for key, value in conf.items():

@@ -289,6 +289,7 @@ class _Run:
             source.settled(piece)
 
         if self.result.batches:
+            self.engine.has_loaded()
             now = datetime.now(UTC)
             loader.put_together(now)
             if failed := loader.forget(now):
