@@ -108,7 +108,10 @@ class ChangedRows:
         if self.where is not None:
             # What does not belong here any more is gone, too.
             is_gone = is_gone | ~F.coalesce(F.expr(f"({self.where}\n)"), F.lit(False))
-        return rows.select(*self._names(changes), is_gone.alias(self.copy.deleted_column))
+        # The log keeps columns that the table has dropped, for what is told of old changes.
+        there = {column.name.lower() for column in self.table.columns}
+        names = [name for name in self._names(changes) if name.strip("`").lower() in there]
+        return rows.select(*names, is_gone.alias(self.copy.deleted_column))
 
     def _looked_up(self, changes: DataFrame) -> Copied:
         """Return all rows that the table has of each key that changed, and those that are gone."""
