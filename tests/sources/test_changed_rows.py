@@ -103,16 +103,16 @@ def test_a_copy_has_the_columns_that_the_table_has(make_folder: MakeFolder) -> N
         copy={"mode": "upsert", "key": ["id"], "deletes": "hard"},
         frozen={"mode": "upsert", "key": ["id"], "deletes": "hard", "evolution": "freeze"},
     )
-    folder.open().load("orders", [{"id": 1, "note": "a", "state": "x", "gone": False}])
+    folder.open().load("orders", [{"id": 1, "note": "a", "st`ate": "x", "gone": False}])
     folder.change("orders", drop_columns=["note"])
     opened = folder.open()
     opened.apply(opened.plan(["orders"]))
     assert "note" in opened.table("shop.orders__changes").columns
     follow(opened, "copy", "frozen")
-    opened.load("orders", [{"id": 1, "state": "y", "gone": False}, {"id": 2, "state": "z", "gone": False}])
+    opened.load("orders", [{"id": 1, "st`ate": "y", "gone": False}, {"id": 2, "st`ate": "z", "gone": False}])
     follow(opened, "copy", "frozen")
     for name in ("copy", "frozen"):
-        assert rows(folder, name, ["id", "state"]) == [(1, "y"), (2, "z")]
+        assert rows(folder, name, ["id", "`st``ate`"]) == [(1, "y"), (2, "z")]
         assert "note" not in folder.open().table(f"shop.{name}").columns
 
 
