@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
 from esker.contracts.evolution import Added, find
 from esker.contracts.inference import infer_columns
+from esker.contracts.inference_here import infer_from
 from esker.engine.failures import explained
 from esker.engine.iceberg.table import Table, TableId, find_table
 from esker.engine.session import Engine
@@ -243,14 +244,20 @@ def typed(
     inferred: tuple[Column, ...] = ()
     if unknown:
         with explained("cannot look into the source", engine.log, reads_source=True):
-            frames = (source.read(piece, sent.columns) for piece in slices)
-            whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
-            inferred = infer_columns(whole, unknown)
+            values = source.values(slices)
+            here = None if values is None else infer_from(values, unknown)
+            inferred = _by_spark(source, slices, sent, unknown) if here is None else here
     typed = (
         (find(known, column.name) or find(inferred, column.name)) if column.name in untyped else column
         for column in sent.columns
     )
     return replace(sent, columns=tuple(c for c in typed if c is not None and not _is_void(c)))
+
+
+def _by_spark(source: Reader, slices: list[Slice], sent: Sent, unknown: Sequence[str]) -> tuple[Column, ...]:
+    frames = (source.read(piece, sent.columns) for piece in slices)
+    whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
+    return infer_columns(whole, unknown)
 
 
 def _is_void(column: Column) -> bool:

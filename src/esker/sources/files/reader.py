@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -130,14 +130,18 @@ class FilesReader(Reader):
         return self.fetch(self._slices(files[:1], None, 0)).slices[0] if files else None
 
     def check(self, slices: Sequence[Slice]) -> None:
-        files = [file for piece in slices for file in piece.content]
+        files = _all_of(slices)
         with self._looking_into(files):
             self._format().check(files)
 
     def sent(self, slices: Sequence[Slice]) -> Sent:
-        files = [file for piece in slices for file in piece.content]
+        files = _all_of(slices)
         with self._looking_into(files):
             return self._format().sent(files)
+
+    def values(self, slices: Sequence[Slice]) -> Mapping[str, Sequence[str]] | None:
+        found = self._format()
+        return found.values(_all_of(slices)) if isinstance(found, CsvFormat) else None
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         with explained("cannot read the files", self.engine.log, reads_source=True):
@@ -279,6 +283,10 @@ def _folder(engine: Engine) -> Path | None:
     folder = engine.project.folder / ".esker"
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def _all_of(slices: Sequence[Slice]) -> list[FoundFile]:
+    return [file for piece in slices for file in piece.content]
 
 
 def _counted(files: Sequence[FoundFile]) -> str:
