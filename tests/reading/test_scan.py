@@ -22,7 +22,7 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import DayTransform, IdentityTransform, VoidTransform
+from pyiceberg.transforms import DayTransform, IdentityTransform, Transform, VoidTransform
 from pyiceberg.types import (
     BooleanType,
     DateType,
@@ -481,7 +481,7 @@ def test_deletes_by_value_of_a_spec_without_partitions(
     """They concern every file. Fields that are void, as of tables of format version 1, are no partitions."""
     project, table = make_table(ROWS[:2])
     scan = project.scan("shop.works")
-    transform = VoidTransform() if is_void else IdentityTransform()
+    transform: Transform[Any, Any] = VoidTransform() if is_void else IdentityTransform()
     later = PartitionSpec(PartitionField(4, 1001, transform, "day"), spec_id=1)
     metadata = table.metadata.model_copy(update={"partition_specs": [*table.metadata.partition_specs, later]})
     live = files_at(scan.table, scan.table.current)

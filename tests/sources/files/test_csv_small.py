@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.project.sources import FilesSource
 from esker.sources.files.csv import CsvFormat
 from esker.sources.files.csv_header import Header
