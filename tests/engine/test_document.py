@@ -142,6 +142,24 @@ def place(location: str | None) -> str:
     return (location or "").removeprefix("file:").replace("//", "/")
 
 
+@pytest.mark.parametrize("kind", MAKE)
+def test_what_pyiceberg_hands_out_is_the_same_value(make_folder: Callable[..., Folder], kind: str) -> None:
+    """Catalogs that Esker does not read by itself are asked with PyIceberg, or left to Java."""
+    engine, table = made(make_folder(), MAKE[kind])
+    documents = Documents(engine.project)
+    expected = documents.find(table)
+    assert expected is not None
+    found = documents._by_pyiceberg(table)
+    assert found is not None
+    # It names the columns that identify a row also where there are none.
+    assert {"identifier-field-ids": []} | json.loads(expected.table.schema) == json.loads(found.table.schema)
+    assert (found.table.identifier, found.table.fields) == (expected.table.identifier, expected.table.fields)
+    assert replace(found.table, schema="", version="") == replace(expected.table, schema="", version="")
+    assert found.snapshots == expected.snapshots
+    assert paths(found.files.data) == paths(expected.files.data)
+    assert documents._by_pyiceberg(TableId("lake", "shop.other")) is None
+
+
 def test_a_table_that_is_not_there(folder: Folder) -> None:
     engine, table = made(folder, MAKE["empty"])
     documents = Documents(engine.project)

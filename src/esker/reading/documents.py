@@ -8,6 +8,7 @@ only Java can tell: then nothing was decided, and whoever asks does it with Spar
 from __future__ import annotations
 
 import gzip
+import json
 import sqlite3
 import zlib
 from contextlib import closing
@@ -94,7 +95,8 @@ class Documents:
             return None
         except EskerError as error:
             raise Undecided(error.message) from error
-        text = found.metadata.model_dump_json(by_alias=True, exclude_none=True)
+        # Its own way to write JSON refuses version 3.
+        text = json.dumps(found.metadata.model_dump(mode="json"))
         return read_document(table, "", text, lambda: found.store)
 
 
