@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from esker.contracts.arrow_check import surely_keep
 from esker.contracts.check import BAD
 from esker.contracts.rules import RowRules, Tally
 from esker.engine.compat import to_arrow
@@ -115,11 +116,17 @@ def _read(
 ) -> _Read:
     names = [column.name for column in batch.columns]
     wanted = pa.schema([_optional(schema.arrow.field(name)) for name in names])
-    if batch.arrow is not None and mark.when is None and loading.rules.is_empty:
+    if batch.arrow is not None and mark.when is None:
         fitted = _as(batch.arrow, wanted)
-        if fitted is not None and not _lacks(fitted, batch, given.rules):
+        # Of deletes less is asked: where all keep to the rules, they do too.
+        if (
+            fitted is not None
+            and not _lacks(fitted, batch, given.rules)
+            and surely_keep(fitted, loading.rules)
+        ):
             origins = pa.nulls(len(fitted), pa.string())
-            return _Read(fitted, _marked(fitted, mark), origins, _until(batch.arrow))
+            tally = Tally(len(fitted), 0, {rule.name: 0 for rule in loading.rules.all})
+            return _Read(fitted, _marked(fitted, mark), origins, _until(batch.arrow), tally=tally)
     engine = loading.engine
     frame = incoming(batch.frame(), batch.columns, given.rules, mark, loading.rules)
     if batch.weight.may_exceed(most):

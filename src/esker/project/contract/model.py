@@ -95,6 +95,20 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class ColumnTest:
+    """What a rule asks of one column, where it asks for nothing else: it can be answered without SQL.
+
+    A missing value keeps to every test but `there` and `not_missing`.
+    """
+
+    kind: Literal["bound", "between", "length", "one_of", "not_missing", "there", "pattern"]
+    value: Any = None
+    """What the column is compared with; of `bound` and `length` an operator such as `>=` and a number."""
+    logical: str | None = None
+    """The logical type of a bound."""
+
+
+@dataclass(frozen=True)
 class RowRule:
     """What must hold for each row by itself."""
 
@@ -113,6 +127,8 @@ class RowRule:
     """How many rows of a batch may break it, where some may: they are loaded."""
     file: str = ""
     line: int | None = None
+    test: ColumnTest | None = None
+    """The condition as a value; None for one that only SQL can say, or that is about a part of a column."""
 
     @property
     def place(self) -> str:

@@ -20,6 +20,7 @@ from esker.project.contract.model import (
     OPERATORS,
     Audit,
     Bound,
+    ColumnTest,
     ContractColumn,
     PluggedIn,
     Reference,
@@ -144,9 +145,10 @@ class RuleReader:
         fields = [column_name(each) for each in declared.get("properties") or ()]
         for missing in (name for name in options.get("required") or () if fields and name not in fields):
             raise Mistake((*place, "required"), f'there is no field "{missing}"')
-        for option, condition, why in (*option_tests(logical, kind, options), *field_tests(options, fields)):
+        tests = (*option_tests(logical, kind, options), *field_tests(options, fields))
+        for option, condition, why, known in tests:
             name, severity = f"{value.name}.{option}", severities.of(option)
-            self._row((*place, option), name, value, condition, why, severity=severity)
+            self._row((*place, option), name, value, condition, why, known, severity=severity)
         for unchecked in unchecked_options(logical, kind, options, fields):
             self.notes.append(f"{value.name}: {unchecked} is not checked")
 
@@ -176,7 +178,8 @@ class RuleReader:
             raise Mistake(path, "no value at all is allowed here")
         shown = ", ".join(str(each) for each in values[:10]) + (", …" if len(values) > 10 else "")
         literals = ", ".join(sql_value(each) for each in values)
-        self._row(path, rule, value, f"{{value}} IN ({literals})", f"is none of {shown}", **facts)
+        condition, known = f"{{value}} IN ({literals})", ColumnTest("one_of", tuple(values))
+        self._row(path, rule, value, condition, f"is none of {shown}", known, **facts)
 
     def _row(
         self,
@@ -185,11 +188,12 @@ class RuleReader:
         value: Value,
         condition: str,
         why: str,
+        test: ColumnTest | None,
         *,
         sees_null: bool = False,
         **facts: Any,
     ) -> None:
-        """Add a rule: a condition on `{value}`."""
+        """Add a rule: a condition on `{value}`, and the same as a value if it can be said so."""
         self._add(
             path,
             RowRule(
@@ -200,6 +204,7 @@ class RuleReader:
                 shown=value.shown,
                 file=self.document.file,
                 line=self._line(path),
+                test=test if isinstance(value, ColumnValue) else None,
                 **({"limits": Options(self.document, self._property_of(path)).limits()} | facts),
             ),
         )
@@ -257,12 +262,14 @@ class RuleReader:
             raise Mistake(path, f"{metric} belongs to a property, not to the table")
         match metric:
             case "nullValues":
-                self._row(path, rule, value, _THERE, "has no value", sees_null=True, **facts)
+                known = ColumnTest("there")
+                self._row(path, rule, value, _THERE, "has no value", known, sees_null=True, **facts)
             case "missingValues":
                 missing = given.values("missingValues") if "missingValues" in given else [""]
                 literals = ", ".join(sql_value(each) for each in missing)
                 test = f"{_THERE} AND {{value}} NOT IN ({literals})" if missing else _THERE
-                self._row(path, rule, value, test, "counts as missing", sees_null=True, **facts)
+                known = ColumnTest("not_missing", tuple(missing))
+                self._row(path, rule, value, test, "counts as missing", known, sees_null=True, **facts)
             case "invalidValues" if "validValues" in given:
                 values = given.values("validValues")
                 self._one_of(given.place("validValues"), rule, value, values, **facts)

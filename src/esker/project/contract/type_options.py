@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from esker.project.contract.meaning import is_text
+from esker.project.contract.model import ColumnTest
 from esker.project.contract.options import Mistake
 from esker.project.contract.value import is_number, sql_value
 from esker.project.document import KeyPath
@@ -68,8 +69,12 @@ _COUNTED = (
 
 _WHOLES = (*(option for option, *_ in _COUNTED), "minProperties", "maxProperties", "dimensions")
 
-Test = tuple[str, str, str]
-"""An option, the condition that it means for `{value}`, and what is wrong otherwise."""
+_LINEAR = {"email": r"^[^@ \t-\r]+@[^@ \t-\r.]+\.[^@ \t-\r]+\z"}
+"""Formats whose pattern says by `++` that Java need not go back, without it: the same texts match."""
+
+Test = tuple[str, str, str, ColumnTest | None]
+"""An option, the condition that it means for `{value}`, what is wrong otherwise, and the condition as a
+value."""
 
 
 def option_tests(kind: str | None, stored: Type | None, options: Mapping[str, Any]) -> Iterator[Test]:
@@ -79,42 +84,49 @@ def option_tests(kind: str | None, stored: Type | None, options: Mapping[str, An
             bound = options[option]
             test = f"{sign} {sql_value(bound, kind)}"
             tries = [f"TRY_CAST({{value}} AS {each}) {test}" for each in _READ_AS.get(kind or "", ())]
-            condition = _read(tries) if tries and is_text(stored) else f"{{value}} {test}"
-            yield option, condition, f"{why} {bound}"
+            is_read = tries and is_text(stored)
+            condition = _read(tries) if is_read else f"{{value}} {test}"
+            known = None if is_read else ColumnTest("bound", (sign, bound), kind)
+            yield option, condition, f"{why} {bound}", known
     if "multipleOf" in options:
         # As decimals: 19.99 is no multiple of 0.01 among doubles.
         divisor = f"CAST('{options['multipleOf']}' AS DECIMAL(38,18))"
         condition = f"TRY_CAST({{value}} AS DECIMAL(38,18)) % {divisor} = 0"
         why = f"is no multiple of {options['multipleOf']}"
-        yield "multipleOf", _read([condition]) if is_text(stored) else condition, why
+        yield "multipleOf", _read([condition]) if is_text(stored) else condition, why, None
     for option, function, sign, why in _COUNTED:
         if option in options:
             number = int(options[option])
             condition = f"{function}({{value}}) {sign} {number}"
+            known = None
             if function == "char_length":
                 # Bytes need not be counted: a character has one to four of them.
                 sure = number if sign == "<=" else 4 * number
                 condition = f"(octet_length({{value}}) {sign} {sure} OR {condition})"
-            yield option, condition, why.format(number)
+                known = ColumnTest("length", (sign, number))
+            yield option, condition, why.format(number), known
     if options.get("uniqueItems"):
-        yield "uniqueItems", "size(array_distinct({value})) = size({value})", "has an item twice"
+        yield "uniqueItems", "size(array_distinct({value})) = size({value})", "has an item twice", None
     if "pattern" in options:
         yield "pattern", *matches(options["pattern"])
     if "dimensions" in options:
         number = int(options["dimensions"])
-        yield "dimensions", f"size({{value}}) = {number}", f"has not {number} dimensions"
+        yield "dimensions", f"size({{value}}) = {number}", f"has not {number} dimensions", None
     if kind == "integer" and options.get("format") in _WHOLE and not is_text(stored):
         low, high = _WHOLE[options["format"]]
         # No column holds more than 38 digits, and none but a decimal more than 63 bits.
         most, suffix = (10**38 - 1, "BD") if isinstance(stored, Decimal) else (2**63 - 1, "L")
-        condition = f"{{value}} BETWEEN {low}{suffix} AND {min(high, most)}{suffix}"
-        yield "format", condition, f"is no {options['format']}"
+        high = min(high, most)
+        condition = f"{{value}} BETWEEN {low}{suffix} AND {high}{suffix}"
+        yield "format", condition, f"is no {options['format']}", ColumnTest("between", (low, high))
     if kind == "time" and "format" not in options:
         # Stored as text: Spark has no columns of type time.
-        yield "time", f"{{value}} RLIKE {literal(_TIME)}", "is no time of day"
+        known = ColumnTest("pattern", _TIME)
+        yield "time", f"{{value}} RLIKE {literal(_TIME)}", "is no time of day", known
     if kind == "string" and options.get("format") in _FORMATS:
         wanted = options["format"]
-        yield "format", f"{{value}} RLIKE {literal(_FORMATS[wanted])}", f"is no {wanted}"
+        known = ColumnTest("pattern", _LINEAR.get(wanted, _FORMATS[wanted]))
+        yield "format", f"{{value}} RLIKE {literal(_FORMATS[wanted])}", f"is no {wanted}", known
 
 
 def _read(tries: Sequence[str]) -> str:
@@ -136,15 +148,17 @@ def field_tests(options: Mapping[str, Any], fields: Sequence[str]) -> Iterator[T
     ):
         if option in options:
             number = int(options[option])
-            yield option, f"{{value}} IS NULL OR {there} {sign} {number}", why.format(number)
+            yield option, f"{{value}} IS NULL OR {there} {sign} {number}", why.format(number), None
     if names := [str(name) for name in options.get("required") or ()]:
         lacks_none = " AND ".join(f"{{value}}.{quoted(name)} IS NOT NULL" for name in names)
-        yield "required", f"{{value}} IS NULL OR ({lacks_none})", f"lacks one of {', '.join(names)}"
+        why = f"lacks one of {', '.join(names)}"
+        yield "required", f"{{value}} IS NULL OR ({lacks_none})", why, None
 
 
-def matches(pattern: Any) -> tuple[str, str]:
-    """Return the condition that `{value}` matches a pattern, and what is wrong otherwise."""
-    return f"{{value}} RLIKE {literal(str(pattern))}", f"does not match {pattern}"
+def matches(pattern: Any) -> tuple[str, str, ColumnTest]:
+    """Return the condition that `{value}` matches a pattern, what is wrong otherwise, and it as a value."""
+    text = str(pattern)
+    return f"{{value}} RLIKE {literal(text)}", f"does not match {pattern}", ColumnTest("pattern", text)
 
 
 def unchecked_options(
