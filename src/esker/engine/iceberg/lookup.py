@@ -144,6 +144,25 @@ def live_rows(
     return pa.concat_tables([part.cast(empty.schema) for part in parts] or [empty])
 
 
+def live_parts(files: LiveFiles, schema: FieldSchema, file: FileEntry) -> Iterator[pa.Table]:
+    """Yield all live rows of a data file in their order, some thousand at a time.
+
+    Memory does not grow with the file. Raises FileNotFoundError when files have been expired meanwhile.
+    """
+    gone, start = deleted_positions(files, file), 0
+    with opened(files.store, file) as parquet:
+        stored = _stored_names(parquet, schema, schema.arrow.names)
+        present = [name for name in stored.values() if name is not None]
+        for group in range(parquet.metadata.num_row_groups):
+            for batch in parquet.iter_batches(_PART, [group], present or None):
+                rows = _as_now(pa.Table.from_batches([batch]), stored, schema).cast(schema.arrow)
+                places = range(start, start + len(rows))
+                start += len(rows)
+                if gone:
+                    rows = rows.filter(pa.array([place not in gone for place in places], pa.bool_()))
+                yield rows
+
+
 def can_read(files: LiveFiles, schema: FieldSchema, chosen: Sequence[FileEntry]) -> bool:
     """Tell whether this process knows how to read files as the table's other readers do."""
     is_parquet = all(file.format == "parquet" for file in chosen)
