@@ -218,6 +218,25 @@ def test_deletes_by_value_name_no_places() -> None:
     assert files.deletes_in((0, ())) == [places]
 
 
+def test_rows_of_a_file_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those that come together, in their order, without those that are deleted."""
+    monkeypatch.setattr(lookup, "_PART", 7)
+    schema = pa.schema([with_id("id", pa.int64(), 1), with_id("n", pa.string(), 2)])
+    rows = pa.table([range(100), [f"r{number}" for number in range(100)]], schema=schema)
+    files, fields = table_of(tmp_path / "rows.parquet", rows, row_group_size=30)
+    [file] = files.data
+    gone = [0, 6, 7, 29, 30, 31, 59, 99]
+    places = pa.table({"file_path": [file.path] * len(gone), "pos": gone})
+    pq.write_table(places, tmp_path / "deletes.parquet")
+    delete = replace(file, content=1, path=f"file://{tmp_path}/deletes.parquet", format="parquet", sequence=2)
+    for files_ in (files, replace(files, deletes=(delete,))):
+        parts = list(lookup.live_parts(files_, fields, file))
+        whole = lookup.live_rows(files_, fields, [file])
+        assert pa.concat_tables(parts) == whole
+        assert len(whole) == 100 - len(gone) * bool(files_.deletes)
+        assert max(map(len, parts)) <= 7
+
+
 def stored(value: Any) -> bytes:
     """Return a value as Iceberg's manifests hold it."""
     match value:

@@ -716,9 +716,11 @@ def test_small_work_runs_without_spark(shop: Folder) -> None:
     small = states["Run delivery to topic"]
     assert small["Resource"] == "arn:aws:states:::lambda:invoke"
     assert (
-        "'--esker-do', 'deliver', '--esker-consumer', 'topic'"
+        "'--esker-do', 'deliver', '--esker-consumer', 'topic', '--esker-large', 'elsewhere'"
         in small["Parameters"]["Payload"]["arguments.$"]
     )
+    with_spark = states["Run delivery to topic with Spark"]["Parameters"]["Arguments"]
+    assert "--esker-large" not in with_spark
     joined = states["Run delivery to joined"]["Parameters"]["Arguments"]
     assert (joined["--esker-do"], joined["--esker-consumer"]) == ("deliver", "joined")
 

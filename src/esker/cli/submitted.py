@@ -56,6 +56,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--esker-do", dest="work", choices=_WORK, default="run")
     parser.add_argument("--esker-consumer", dest="consumer", default="")
     parser.add_argument("--esker-task", dest="task", type=int, default=0)
+    parser.add_argument("--esker-large", dest="large", choices=("here", "elsewhere"), default="here")
     parser.add_argument("--esker-env", dest="env")
     parser.add_argument("--esker-secrets", dest="secrets")
     parser.add_argument("--esker-result", dest="result")
@@ -99,7 +100,10 @@ def _run_pipelines(folder: Path, given: argparse.Namespace) -> _Ended:
 
 
 def _deliver(folder: Path, given: argparse.Namespace) -> _Ended:
-    report = open_to_deliver(folder, given.env).deliver_all([given.consumer])
+    opened = open_to_deliver(folder, given.env)
+    # Whoever started this reads that it needs Spark, and starts it again where that is.
+    opened.hands_over = given.large == "elsewhere"
+    report = opened.deliver_all([given.consumer])
     errors = [each.error for each in report.consumers if each.error is not None]
     return report.as_json(), errors, report.exit_status
 

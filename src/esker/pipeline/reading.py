@@ -36,6 +36,9 @@ class ReadingProject:
     Where PySpark is not installed, `esker.open` gives this one.
     """
 
+    hands_over = False
+    """Somebody else delivers with Spark what Spark would do here, such as large steps, if it were here."""
+
     def __init__(self, project: Project) -> None:
         self.project = project
 
@@ -207,6 +210,7 @@ class ReadingProject:
             retry_dead=retry_dead,
             ends=ends,
             lake=self._own_lake,
+            hands_over=self.hands_over,
         )
 
     def run_reindex_task(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -144,31 +145,38 @@ def live_rows(
     return pa.concat_tables([part.cast(empty.schema) for part in parts] or [empty])
 
 
+def live_parts(files: LiveFiles, schema: FieldSchema, file: FileEntry) -> Iterator[pa.Table]:
+    """Yield all live rows of a data file in their order, some thousand at a time.
+
+    Memory does not grow with the file. Raises FileNotFoundError when files have been expired meanwhile.
+    """
+    gone, start = deleted_positions(files, file), 0
+    with opened(files.store, file) as parquet:
+        stored = _stored_names(parquet, schema, schema.arrow.names)
+        present = [name for name in stored.values() if name is not None]
+        for group in range(parquet.metadata.num_row_groups):
+            for batch in parquet.iter_batches(_PART, [group], present or None):
+                rows = _as_now(pa.Table.from_batches([batch]), stored, schema).cast(schema.arrow)
+                places = range(start, start + len(rows))
+                start += len(rows)
+                if gone:
+                    rows = rows.filter(pa.array([place not in gone for place in places], pa.bool_()))
+                yield rows
+
+
 def some_rows(files: LiveFiles, schema: FieldSchema, limit: int) -> pa.Table:
     """Return some live rows of a table, whole; no more is read than that takes, a part of a file at a time.
 
     Raises FileNotFoundError when files have been expired meanwhile.
     """
-    names, lacking = schema.arrow.names, limit
     found: list[pa.Table] = []
-    for file in files.data:
+    lacking = limit
+    for rows in chain.from_iterable(live_parts(files, schema, file) for file in files.data):
+        found.append(rows.slice(0, lacking))
+        lacking -= len(found[-1])
         if not lacking:
             break
-        gone = deleted_positions(files, file)
-        with opened(files.store, file) as parquet:
-            stored = _stored_names(parquet, schema, names)
-            present = [name for name in stored.values() if name is not None]
-            start = 0
-            for batch in parquet.iter_batches(_FEW, list(range(parquet.metadata.num_row_groups)), present):
-                rows = pa.Table.from_batches([batch])
-                if gone:
-                    live = [place for place in range(len(batch)) if start + place not in gone]
-                    rows = rows.take(pa.array(live, pa.int64()))
-                found.append(_as_now(rows.slice(0, lacking), stored, schema))
-                start, lacking = start + len(batch), lacking - len(found[-1])
-                if not lacking:
-                    break
-    return pa.concat_tables(found) if found else _none_of(schema, names)
+    return pa.concat_tables(found) if found else _none_of(schema, schema.arrow.names)
 
 
 def _none_of(schema: FieldSchema, names: Sequence[str]) -> pa.Table:

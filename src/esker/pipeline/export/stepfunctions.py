@@ -230,6 +230,8 @@ class _Export:
             return self._states_of(work, done)
         # What tables hold may need Spark, too: the project file does not tell it.
         large = replace(work, label=f"{work.label} with Spark", is_small=False)
+        if not work.is_task:  # a task has as many rows as one shall have
+            work = replace(work, arguments={**work.arguments, "--esker-large": "elsewhere"})
         return self._states_of(work, done, _first(large)) | self._states_of(large, done)
 
     def _states_of(self, work: _Work, done: str, with_spark: str | None = None) -> dict[str, Any]:
