@@ -36,6 +36,9 @@ class ReadingProject:
     Where PySpark is not installed, `esker.open` gives this one.
     """
 
+    only_runs: Sequence[str] | None = None
+    """The pipelines that this process runs, or all if none is named, before it ends; None if it may go on."""
+
     def __init__(self, project: Project) -> None:
         self.project = project
 
@@ -230,9 +233,14 @@ class ReadingProject:
 
     @cached_property
     def _engine(self) -> Engine:
-        from esker.engine.session import Engine
+        return self._started()
 
-        return Engine.start(self.project)
+    def _started(self) -> Engine:
+        from esker.engine.session import Engine
+        from esker.pipeline.brief import is_brief
+
+        ends_soon = self.only_runs is not None and is_brief(self.project, self.only_runs)
+        return Engine.start(self.project, is_brief=ends_soon)
 
     @property
     def _is_started(self) -> bool:
