@@ -31,7 +31,9 @@ def plan(
         whole = open_project(project, env, pipelines or ())
         plans = whole.plan(pipelines or ())
     else:
-        plans = open_to_run(project, env, pipelines or ()).plan(pipelines or ())
+        opened = open_to_run(project, env, pipelines or ())
+        opened.only_runs = pipelines or ()
+        plans = opened.plan(pipelines or ())
     errors = {plan.pipeline: plan.error for plan in plans if plan.error is not None}
     applies = apply and not errors
     if applies:

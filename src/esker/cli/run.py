@@ -22,6 +22,7 @@ def run(
     from esker.cli.output import end_with
 
     opened = open_to_run(project, env, pipelines or ())
+    opened.only_runs = pipelines or ()
     with live() as listen:
         report = opened.run_all(pipelines or (), only_due=due, listen=listen)
     end_with(report, as_json=as_json)

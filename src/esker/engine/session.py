@@ -25,6 +25,7 @@ from esker.engine.class_archive import archive_of, make_at_end, use_or_make
 from esker.engine.cluster import check_cluster
 from esker.engine.compat import silence_queries
 from esker.engine.compat.staging import STAGING_CLASS
+from esker.engine.driver_options import brief_options
 from esker.engine.failures import explain, explained
 from esker.engine.folders import make_writable
 from esker.engine.gateway import PLATFORM_LOG, launch, stop
@@ -100,8 +101,10 @@ class Engine:
         }
 
     @classmethod
-    def start(cls, project: Project) -> Engine:
+    def start(cls, project: Project, *, is_brief: bool = False) -> Engine:
         """Start Spark for a project, or give it a session of the Spark that already runs.
+
+        One that is started for brief work saves what pays for itself only over minutes.
 
         Raises SparkUnsupported, JavaUnsuitable, JarsUnavailable, JarNotLoaded, ClusterUnreachable or
         SparkFailed.
@@ -115,7 +118,7 @@ class Engine:
             if context is None and is_submitted():
                 context, log = new_context(project, startup_settings(project), MEANING), Path(PLATFORM_LOG)
             elif context is None:
-                context, log = _start_context(project)
+                context, log = _start_context(project, is_brief=is_brief)
             else:
                 log = Path(_note(context, "log") or PLATFORM_LOG)
                 _check_jars(project, _note(context, "jars").split(","))
@@ -233,7 +236,7 @@ class Engine:
             system.java.lang.System.setProperty(key, value)
 
 
-def _start_context(project: Project) -> tuple[SparkContext, Path]:
+def _start_context(project: Project, *, is_brief: bool = False) -> tuple[SparkContext, Path]:
     settings = project.spark
     check_cluster(settings.master)
     log = new_log(project.folder / ".esker" / "logs")
@@ -266,6 +269,8 @@ def _start_context(project: Project) -> tuple[SparkContext, Path]:
     further = ""
     if settings.is_local:
         further = use_or_make(archive_of(java, jars, own), own)
+        if is_brief:
+            further = f"{further} {brief_options(own)}".strip()
     gateway = _launched(at_launch, further, log, java)
     try:
         return _connect(conf, gateway, log), log

@@ -72,7 +72,7 @@ class OpenProject(RunningProject):
     @cached_property
     def engine(self) -> Engine:
         """Spark, set up for this project."""
-        return Engine.start(self.project)
+        return self._started()
 
     def _start(self) -> Engine:
         return self.engine

@@ -38,6 +38,8 @@ class ReadingProject:
 
     hands_over = False
     """Somebody else delivers with Spark what Spark would do here, such as large steps, if it were here."""
+    only_runs: Sequence[str] | None = None
+    """The pipelines that this process runs, or all if none is named, before it ends; None if it may go on."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -234,9 +236,14 @@ class ReadingProject:
 
     @cached_property
     def _engine(self) -> Engine:
-        from esker.engine.session import Engine
+        return self._started()
 
-        return Engine.start(self.project)
+    def _started(self) -> Engine:
+        from esker.engine.session import Engine
+        from esker.pipeline.brief import is_brief
+
+        ends_soon = self.only_runs is not None and is_brief(self.project, self.only_runs)
+        return Engine.start(self.project, is_brief=ends_soon)
 
     @property
     def _is_started(self) -> bool:
