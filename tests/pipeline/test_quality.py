@@ -11,7 +11,7 @@ from esker.engine.iceberg.metadata import Snapshot
 from esker.errors import NoQuality, UnknownPoint
 from esker.ledger import upkeep
 from esker.load import loader
-from esker.pipeline.quality import Counted
+from esker.pipeline.figures import Counted
 from tests.contracts.folder import MakeFolder, contract, contract_folder
 from tests.folder import Folder
 

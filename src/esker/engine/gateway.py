@@ -19,11 +19,6 @@ from esker.errors import SparkFailed
 PLATFORM_LOG = "the log of the driver, where the platform keeps it"
 
 
-def is_submitted() -> bool:
-    """Tell whether a platform has started Java already, and this program from it: spark-submit, Glue, EMR."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
 def join() -> Any:
     """Return the gateway to the Java that this program was started from, or raise SparkFailed."""
     try:

@@ -26,7 +26,8 @@ from esker.engine.cluster import check_cluster
 from esker.engine.compat import silence_queries
 from esker.engine.compat.staging import STAGING_CLASS
 from esker.engine.failures import explain, explained
-from esker.engine.gateway import PLATFORM_LOG, is_submitted, launch, stop
+from esker.engine.folders import make_writable
+from esker.engine.gateway import PLATFORM_LOG, launch, stop
 from esker.engine.iceberg.client import Clients
 from esker.engine.iceberg.handles import Handles
 from esker.engine.iceberg.rounds import rounds
@@ -37,6 +38,7 @@ from esker.engine.local_files import use_plain_files
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
+from esker.engine.platform import is_submitted
 from esker.engine.submitted import new_context, submitted_master
 from esker.errors import (
     CatalogUnreachable,
@@ -46,7 +48,6 @@ from esker.errors import (
     KeysOfAnother,
     SecretOnCommandLine,
     SparkFailed,
-    StoreNotWritable,
 )
 from esker.project import Project
 from esker.project.secrets import redact
@@ -368,14 +369,3 @@ def _note(context: SparkContext, name: str) -> str:
     """Return what the project that started Spark has written down about it."""
     conf: Any = context._conf  # the copy that `getConf` makes is asked for setting by setting
     return str(conf.get(f"spark.esker.{name}", ""))
-
-
-def make_writable(folder: Path) -> None:
-    """Make a folder of a store, or raise StoreNotWritable."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".esker-probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise StoreNotWritable(str(folder), error.strerror or str(error)) from error

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from esker.engine.file_systems import azure_file_system, gcs_file_system, s3_file_system
+from esker.engine.locations import is_local, path_of
 from esker.errors import DiskFull, EskerError, StoreNotWritable, StoreUnreachable
 from esker.project.secrets import redact
 
@@ -109,10 +110,8 @@ class Store:
         if parts.scheme in _AZURE:
             container, _, host = parts.netloc.partition("@")
             return self._azure(host), f"{container}/{location.partition(parts.netloc + '/')[2]}"
-        # Iceberg writes `file:/a b`, not `file:///a%20b`: a location is the path itself, with a scheme or
-        # without. A folder such as `city=a%2Fb` has that very name.
         if parts.scheme == "file":
-            return fs.LocalFileSystem(), "/" + location.removeprefix("file:").lstrip("/")
+            return fs.LocalFileSystem(), path_of(location)
         return fs.LocalFileSystem(), location
 
     def read_bytes(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -199,11 +198,6 @@ def _is_told(properties: Mapping[str, str], name: str) -> bool:
 
 LOCAL = Store()
 """The disks of this machine."""
-
-
-def is_local(location: str) -> bool:
-    """Tell whether a location is on a disk of this machine."""
-    return urlsplit(location).scheme in ("", "file")
 
 
 @contextmanager

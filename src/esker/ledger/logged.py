@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from esker.engine.iceberg.commit import Attempt
-from esker.errors import SideTableForeign
-from esker.ledger.owed import (
-    GAPS,
-    LOGGED,
-    LOGGED_AT,
-    as_text,
-    first_kept,
-    gaps_in,
-    logged_at,
-    logged_in,
-)
+from esker.ledger.owed import GAPS, LOGGED, LOGGED_AT, as_text, first_kept, gaps_in, logged_in
+from esker.ledger.settled import logged_upto
 from esker.ledger.side_table import SideTable
 from esker.ledger.stored_json import as_document
 
@@ -43,12 +34,7 @@ def reached(side: SideTable) -> int | None:
 
 def look_at(side: SideTable, attempt: Attempt) -> int:
     """Return the last changeset in a side table, or raise SideTableForeign if it is not the one we know."""
-    if attempt.uuid != side.uuid:
-        raise SideTableForeign(str(side.id))
-    at = logged_at(attempt.properties)
-    if at is not None and attempt.descends(*at) is False:
-        raise SideTableForeign(str(side.id))
-    _reached[side.uuid] = logged_in(attempt.properties)
+    _reached[side.uuid] = logged_upto(side.id.name, side.uuid, attempt)
     return _reached[side.uuid]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from esker.engine.iceberg.table import TableId
+    from esker.engine.iceberg.table_id import TableId
     from esker.engine.session import Engine
     from esker.ledger.entry import Position
     from esker.ledger.state import State

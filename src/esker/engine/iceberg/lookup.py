@@ -139,9 +139,47 @@ def live_rows(
     Raises FileNotFoundError when files have been expired meanwhile.
     """
     names = schema.arrow.names if columns is None else columns
-    empty = pa.schema([schema.arrow.field(name) for name in names]).empty_table()
+    empty = _none_of(schema, names)
     parts = _WHOLE.map(lambda file: _live_rows_of(files, schema, file, names), chosen)
     return pa.concat_tables([part.cast(empty.schema) for part in parts] or [empty])
+
+
+def some_rows(files: LiveFiles, schema: FieldSchema, limit: int) -> pa.Table:
+    """Return some live rows of a table, whole; no more is read than that takes, a part of a file at a time.
+
+    Raises FileNotFoundError when files have been expired meanwhile.
+    """
+    names, lacking = schema.arrow.names, limit
+    found: list[pa.Table] = []
+    for file in files.data:
+        if not lacking:
+            break
+        gone = deleted_positions(files, file)
+        with opened(files.store, file) as parquet:
+            stored = _stored_names(parquet, schema, names)
+            present = [name for name in stored.values() if name is not None]
+            start = 0
+            for batch in parquet.iter_batches(_FEW, list(range(parquet.metadata.num_row_groups)), present):
+                rows = pa.Table.from_batches([batch])
+                if gone:
+                    live = [place for place in range(len(batch)) if start + place not in gone]
+                    rows = rows.take(pa.array(live, pa.int64()))
+                found.append(_as_now(rows.slice(0, lacking), stored, schema))
+                start, lacking = start + len(batch), lacking - len(found[-1])
+                if not lacking:
+                    break
+    return pa.concat_tables(found) if found else _none_of(schema, names)
+
+
+def _none_of(schema: FieldSchema, names: Sequence[str]) -> pa.Table:
+    """Return columns without a row."""
+    return pa.schema([schema.arrow.field(name) for name in names]).empty_table()
+
+
+def lacks_columns(files: LiveFiles, schema: FieldSchema, file: FileEntry) -> bool:
+    """Tell whether a file has not all columns: perhaps its partition has the values of one."""
+    with opened(files.store, file) as parquet:
+        return None in _stored_names(parquet, schema, schema.arrow.names).values()
 
 
 def can_read(files: LiveFiles, schema: FieldSchema, chosen: Sequence[FileEntry]) -> bool:

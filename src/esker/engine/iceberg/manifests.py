@@ -222,7 +222,7 @@ def live_files(
     """
     if manifest_list is None:
         return LiveFiles(spec_of=spec_of)
-    manifests = [manifest for manifest in _read(store, manifest_list) if may_hold(manifest)]
+    manifests = [manifest for manifest in read_records(store, manifest_list) if may_hold(manifest)]
     data: list[FileEntry] = []
     deletes: list[FileEntry] = []
     wanted = [
@@ -252,9 +252,9 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
     """
     return [
         _entry(record, manifest.get("sequence_number") or 0, manifest["partition_spec_id"], snapshot)
-        for manifest in _read(store, manifest_list)
+        for manifest in read_records(store, manifest_list)
         if manifest.get("added_snapshot_id") == snapshot and not manifest.get("content")
-        for record in _read(store, manifest["manifest_path"])
+        for record in read_records(store, manifest["manifest_path"])
         if record["status"] == _DELETED
     ]
 
@@ -262,7 +262,7 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
 def _entries(
     store: Store, manifest: str, sequence: int, spec_id: int, added_by: int | None
 ) -> tuple[FileEntry, ...]:
-    return entries_of(_read(store, manifest), sequence, spec_id, added_by)
+    return entries_of(read_records(store, manifest), sequence, spec_id, added_by)
 
 
 def entries_of(
@@ -313,7 +313,8 @@ def _bounds(pairs: list[dict[str, Any]] | None) -> dict[int, bytes]:
     return {pair["key"]: pair["value"] for pair in pairs or []}
 
 
-def _read(store: Store, location: str) -> list[Any]:
+def read_records(store: Store, location: str) -> list[Any]:
+    """Return the records of a manifest, or of a list of them. Raises FileNotFoundError."""
     return list(fastavro.reader(io.BytesIO(store.read_bytes(location))))
 
 

@@ -7,71 +7,29 @@ and serves whoever looks at the table next.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
 from esker.engine.iceberg.columns import columns_of
 from esker.engine.iceberg.java import each, iceberg, text_map
 from esker.engine.iceberg.manifests import SpecField
-from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_schema
+from esker.engine.iceberg.table_metadata import Metadata, Snapshot, SnapshotId, described_partition
 from esker.project.layout import SortField
-from esker.project.types import Column
 
-SnapshotId = int
+__all__ = [
+    "Metadata",
+    "Snapshot",
+    "SnapshotId",
+    "is_same",
+    "read_metadata",
+    "read_snapshot",
+    "read_spec",
+    "snapshot_at",
+]
 
 _MOST = 64
 """So many metadata files are kept in mind."""
 _kept: dict[tuple[str, str, int], Metadata] = {}
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One state of a table."""
-
-    id: SnapshotId
-    parent: SnapshotId | None
-    sequence: int
-    committed_at: datetime
-    operation: str
-    summary: Mapping[str, str]
-    schema_id: int | None
-    """The columns of the time when it was made."""
-    manifest_list: str
-
-
-@dataclass(frozen=True)
-class Metadata:
-    """What one metadata file says."""
-
-    version: str | None
-    """Where the file lies: another one for each commit."""
-    uuid: str
-    location: str
-    format_version: int
-    schema_id: int
-    schema: str
-    """The columns, as Iceberg's JSON."""
-    columns: tuple[Column, ...]
-    partition_fields: tuple[str, ...]
-    sort_fields: tuple[SortField, ...]
-    properties: Mapping[str, str]
-    snapshot: Snapshot | None
-
-    @property
-    def identifier(self) -> tuple[str, ...]:
-        """The columns that identify a row, as the table says."""
-        schema = json.loads(self.schema)
-        names = {field["id"]: field["name"] for field in schema["fields"]}
-        return tuple(names[number] for number in schema.get("identifier-field-ids", ()) if number in names)
-
-    @cached_property
-    def fields(self) -> FieldSchema:
-        """The columns for Arrow, with their field ids."""
-        names = self.properties.get(NAME_MAPPING, "[]")
-        return field_schema(json.loads(self.schema), json.loads(names))
 
 
 def read_metadata(jvm: Any, metadata: Any) -> Metadata:
@@ -165,14 +123,7 @@ def _sort_fields(jvm: Any, order: Any, schema: Any) -> tuple[SortField, ...]:
 
 
 def _described(field: Any, schema: Any) -> str:
-    column = schema.findColumnName(field.sourceId())
-    name = field.transform().toString()
-    if name == "identity":
-        return str(column)
-    if "[" in name:
-        kind, _, number = name.rstrip("]").partition("[")
-        return f"{kind}({number}, {column})"
-    return f"{name}({column})"
+    return described_partition(str(schema.findColumnName(field.sourceId())), field.transform().toString())
 
 
 def read_snapshot(jvm: Any, snapshot: Any) -> Snapshot | None:
