@@ -19,7 +19,7 @@ _READABLE = "Readable"
 """Values that are made from this one have methods, too, which are shown."""
 _INSIDE = (
     "esker.engine.session",
-    "esker.engine.iceberg.create",
+    "esker.engine.iceberg.new_table",
     "esker.ledger.state",
     "esker.project",
     "esker.errors",

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.folder import SPARK
-from tests.servers.class_archive import use_of_archive
 
 CHILD_SPARK: dict[str, Any] = SPARK | {"driver_memory": "1g"}
 """Spark for a process of its own beside that of the tests: with less memory."""
-SHORT_LIVED = {"JAVA_TOOL_OPTIONS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {use_of_archive()}".rstrip()}
+SHORT_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """For commands on projects that say nothing of Java. It lives for seconds there: on a busy machine a first
 run took half as long as without."""
 

@@ -14,9 +14,8 @@ import esker
 from esker.events import Listener, silent
 from esker.pipeline.api import OpenProject
 from esker.pipeline.result import RunResult
-from tests.servers.class_archive import use_of_archive
 
-_JAVA = f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m {use_of_archive()}".rstrip()
+_JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=400m"
 """Fewer threads. Java's code cache is small; when it is full, Java compiles and forgets without end."""
 SPARK: dict[str, Any] = {
     "master": "local[2]",

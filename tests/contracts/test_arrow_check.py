@@ -276,10 +276,9 @@ def test_arrow_says_what_spark_says(folder: Folder, name: str) -> None:
 
 
 @pytest.mark.spark
-def test_patterns_of_all_kinds(folder: Folder) -> None:
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 30))])
+def test_patterns_of_all_kinds(folder: Folder, seed: int) -> None:
     """Patterns and texts by chance, of parts in which Java and RE2 differ: Arrow is never wrong."""
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
     chance = random.Random(seed)
     atoms = [
         "a",

@@ -14,7 +14,7 @@ from esker.engine.iceberg.lookup import live_rows
 from esker.engine.iceberg.table import TableId
 from esker.errors import Unexpected
 from esker.events import Delivered, DeliveryStep, Event
-from esker.ledger import dead_letters
+from esker.ledger import dead_letters, upkeep
 from esker.ledger.dead_letter_events import ARROW, DEAD, RESOLVED
 from esker.ledger.dead_letters import DeadLetters
 from esker.ledger.retention import trim
@@ -343,6 +343,8 @@ def test_many_files_of_letters_are_put_together(tell: Tell, monkeypatch: pytest.
     told = tell()
     told.load({"id": 1, "title": "a"})
     monkeypatch.setattr(dead_letters, "_MOST_FILES", 3)
+    monkeypatch.setattr(upkeep, "_KEPT_SNAPSHOTS", 2)
+    monkeypatch.setattr(upkeep, "KEPT_FOR", timedelta())
     letters = DeadLetters(told.works.project.engine, TableId("lake", "shop.search__dead"))
     _add(letters, _letter(1, "a"), _letter(1, "b"))
     _add(letters, _letter(2, "a", attempts=2))
@@ -351,6 +353,7 @@ def test_many_files_of_letters_are_put_together(tell: Tell, monkeypatch: pytest.
     assert _files(told) == 3
     _add(letters, _letter(4, "b", RESOLVED))
     assert _files(told) == 1
+    assert told.works.project.table("shop.search__dead.snapshots").count() == 2
     kept = [(row["event"], row["id"], row["status"], row["payload"]) for row in told.letters()]
     assert kept == [(3, "a", DEAD, "a 3"), (4, "b", RESOLVED, "b 4")]
     waiting = letters.waiting()

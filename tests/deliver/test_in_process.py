@@ -100,6 +100,23 @@ def test_a_consumer_without_spark(tmp_path: Path, spark_running: None) -> None:
     assert messages(tmp_path)[-1] == ("4", "insert", 3)
 
 
+def test_large_steps_are_left_to_whoever_has_spark(tmp_path: Path, spark_running: None) -> None:
+    """A small machine that has somebody to go to says so, and sends nothing that may be too much for it."""
+    here = works(tmp_path, batch={"spark": 2})
+    here.load([{"id": number, "title": "a"} for number in range(3)])
+    program = TAKEN_AWAY + "from esker.cli.submitted import main; main()"
+    given = ("--esker-project", str(tmp_path), "--esker-do", "deliver", "--esker-consumer", "one")
+    document = run(program, *given, "--esker-large", "elsewhere", folder=tmp_path, status=2)
+    assert (document["needs_spark"], document["retry"]) == (True, False)
+    assert "more than batch: {spark: 2}" in document["consumers"][0]["error"]["reason"]
+    assert messages(tmp_path) == []
+    document = run(program, *given, folder=tmp_path)
+    assert (document["needs_spark"], document["consumers"][0]["rows"]["sent"]) == (False, 3)
+    here.load([{"id": 1, "title": "b"}])
+    document = run(program, *given, "--esker-large", "elsewhere", folder=tmp_path)
+    assert document["consumers"][0]["rows"]["sent"] == 1
+
+
 def test_no_spark_is_started_where_it_is_installed(tell: Tell) -> None:
     """A small step starts none; a large one does."""
     told: Told = tell(batch={"spark": 2})

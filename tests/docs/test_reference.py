@@ -21,12 +21,14 @@ from esker.cli.main import app
 from esker.errors import EskerError, Problem, Tripped
 from esker.load.counts import RowCounts
 from esker.pipeline.api import OpenProject
+from esker.pipeline.figures import Figure
 from esker.pipeline.infer import Inferred
-from esker.pipeline.metadata import Statistics, TableMetadata
+from esker.pipeline.metadata import TableMetadata
 from esker.pipeline.plan import PipelinePlan
-from esker.pipeline.quality import Figure
-from esker.pipeline.quarantine import Waiting
 from esker.pipeline.result import RunReport, RunResult
+from esker.pipeline.running import RunningProject
+from esker.pipeline.tables_seen import Statistics
+from esker.pipeline.waiting import Waiting
 from esker.project.json_schema import json_schema
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +128,7 @@ def test_the_python_interface_is_on_the_page() -> None:
     for name in esker.__all__:
         if not name.startswith("_"):
             assert _first_words(getattr(esker, name)) in sections[f"esker.{name}"]
-    for name, member in vars(OpenProject).items():
+    for name, member in {**vars(RunningProject), **vars(OpenProject)}.items():
         if name.startswith("_") or name == "at":
             continue
         if inspect.isfunction(member):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from esker.engine.cleanup import cleaning_up
+from esker.engine.iceberg.expiry import expire_snapshots
+from esker.engine.iceberg.table import TableId
 from esker.errors import BadRows
 from tests.folder import Folder
 from tests.servers.proxy import Proxy, running_proxy
@@ -58,18 +61,31 @@ def test_bad_rows_are_what_people_hear_of(
 
 @pytest.mark.spark
 @pytest.mark.server
+@pytest.mark.parametrize("kind", ["s3tables", "rest"])
 def test_nothing_is_deleted_in_a_table_bucket(
-    seaweedfs: SeaweedFS, tmp_path: Path, spark_running: None
+    seaweedfs: SeaweedFS, tmp_path: Path, spark_running: None, kind: str
 ) -> None:
     """Amazon S3 Tables refuses deletes, and removes what no snapshot names by itself."""
     warehouse = seaweedfs.new_warehouse()
     arn = f"arn:aws:s3tables:us-east-1:{_ACCOUNT}:bucket/{warehouse.removeprefix('s3://')}"
-    load_bad_rows(tmp_path, {"type": "s3tables", "warehouse": arn, "uri": seaweedfs.uri}, seaweedfs.store())
+    catalog: dict[str, Any] = {"type": kind, "warehouse": arn, "uri": seaweedfs.uri}
+    if kind == "rest":
+        catalog["sigv4"] = {"region": "us-east-1", "service": "s3tables"}
+    project = load_bad_rows(tmp_path, catalog, seaweedfs.store())
     staged = [path for path in seaweedfs.list(warehouse) if "/sales/data/" in path]
     assert len(staged) == 2  # that of the table, and that of the batch with the bad row
 
+    project.write_csv("landing/b.csv", ["id"], [(2,)])
+    project.run()
+    engine, table = project.open().engine, TableId("lake", "shop.sales")
+    engine.open_catalog("lake")
+    there = seaweedfs.list(warehouse)
+    expire_snapshots(engine, table, keep=1, before=datetime.now(UTC) + timedelta(hours=1))
+    assert engine.spark.table("lake.shop.sales.snapshots").count() == 2, "the bucket expires them itself"
+    assert seaweedfs.list(warehouse) == there
 
-def load_bad_rows(folder: Path, catalog: dict[str, Any], store: dict[str, Any]) -> None:
+
+def load_bad_rows(folder: Path, catalog: dict[str, Any], store: dict[str, Any]) -> Folder:
     """Load a good file, and one with a bad row: its good rows are staged, and not loaded."""
     project = Folder(
         folder / "project",
@@ -83,3 +99,4 @@ def load_bad_rows(folder: Path, catalog: dict[str, Any], store: dict[str, Any]) 
     with pytest.raises(BadRows):
         project.run()
     assert project.rows("shop.sales", "id") == [(1,)]
+    return project

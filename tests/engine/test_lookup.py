@@ -193,6 +193,50 @@ def test_partitions_are_those_of_iceberg() -> None:
     assert len({file.partition for file in (*data.values(), *deletes.values())}) == len(values)
 
 
+def test_deletes_by_value_name_no_places() -> None:
+    """Also where they are of the same partition as a data file, and one of its columns has bounds."""
+
+    def entry(content: int, path: str, **facts: Any) -> FileEntry:
+        file = {
+            "content": content,
+            "file_path": path,
+            "file_format": "PARQUET",
+            "record_count": 2,
+            "file_size_in_bytes": 1,
+            "partition": {},
+        }
+        record = {"status": 1, "snapshot_id": 1, "sequence_number": 1 + content, "data_file": file | facts}
+        [found] = entries_of([record], 1, 0, 1)
+        return found
+
+    data, places = entry(0, "data"), entry(1, "places")
+    bounds = {"lower_bounds": [{"key": 1, "value": b"a"}], "upper_bounds": [{"key": 1, "value": b"z"}]}
+    values = entry(2, "values", equality_ids=[1], **bounds)
+    files = LiveFiles((data,), (values, places))
+    assert files.has_equality_deletes
+    assert files.deletes_of(data) == [places]
+    assert files.deletes_in((0, ())) == [places]
+
+
+def test_rows_of_a_file_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those that come together, in their order, without those that are deleted."""
+    monkeypatch.setattr(lookup, "_PART", 7)
+    schema = pa.schema([with_id("id", pa.int64(), 1), with_id("n", pa.string(), 2)])
+    rows = pa.table([range(100), [f"r{number}" for number in range(100)]], schema=schema)
+    files, fields = table_of(tmp_path / "rows.parquet", rows, row_group_size=30)
+    [file] = files.data
+    gone = [0, 6, 7, 29, 30, 31, 59, 99]
+    places = pa.table({"file_path": [file.path] * len(gone), "pos": gone})
+    pq.write_table(places, tmp_path / "deletes.parquet")
+    delete = replace(file, content=1, path=f"file://{tmp_path}/deletes.parquet", format="parquet", sequence=2)
+    for files_ in (files, replace(files, deletes=(delete,))):
+        parts = list(lookup.live_parts(files_, fields, file))
+        whole = lookup.live_rows(files_, fields, [file])
+        assert pa.concat_tables(parts) == whole
+        assert len(whole) == 100 - len(gone) * bool(files_.deletes)
+        assert max(map(len, parts)) <= 7
+
+
 def stored(value: Any) -> bytes:
     """Return a value as Iceberg's manifests hold it."""
     match value:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from esker.engine.iceberg import write
@@ -277,6 +278,22 @@ def is_nan(value: Any) -> bool:
 def is_too_long(column: Values) -> bool:
     """Tell whether Arrow gives no bounds of a row group of a column, for its values are too long."""
     return any(isinstance(value, str | bytes) and len(value) > 1_000 for value in column.values)
+
+
+def test_no_file_of_wide_rows_is_larger_than_512_mb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where 20,000 rows, the most of a row group, are more; tried with files of one megabyte."""
+    monkeypatch.setattr(write, "_LARGEST", 2**20)
+    monkeypatch.setattr(write, "_GROUP_BYTES", 2**18)
+    chance = random.Random(1)
+    documents = [chance.randbytes(1_000 + 200 * (number % 10)) for number in range(4_000)]
+    rows = pa.table({"id": range(len(documents)), "document": documents})
+    files = list(write._rolled(rows, "zstd", 2**20, {}))
+    assert max(content.size for _, content, _ in files) <= 2**20
+    assert len(files) < 12, "as large as they may be"
+    assert pa.concat_tables(part for part, _, _ in files) == rows
+    assert pa.concat_tables(pq.read_table(pa.BufferReader(content)) for _, content, _ in files) == rows
+    groups = [footer.row_group(0).num_rows for _, _, footer in files]
+    assert max(groups) < 200
 
 
 def test_no_file_of_the_small_lane_is_larger_than_512_mb() -> None:

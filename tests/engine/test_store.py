@@ -38,6 +38,11 @@ def test_ways_that_only_java_knows_are_left_to_spark() -> None:
     for told, place, expected in (
         ({}, "s3://lake/a", True),
         ({"client.factory": "org.apache.iceberg.aws.AssumeRoleAwsClientFactory"}, "s3://lake/a", False),
+        ({"s3.sse.type": "none", "s3.remote-signing-enabled": "FALSE"}, "s3://lake/a", True),
+        ({"s3.sse.type": "kms", "s3.sse.key": "alias/lake"}, "s3://lake/a", False),
+        ({"s3.acl": "bucket-owner-full-control"}, "s3a://lake/a", False),
+        ({"s3.write.tags.team": "museum"}, "s3://lake/a", False),
+        ({"s3.access-points.lake": "arn:aws:s3:eu-west-1:1:accesspoint/lake"}, "s3://lake/a", False),
         (GOOGLE, in_google, True),
         (GOOGLE | {"gcs.oauth2.token": "handed out"}, in_google, False),
         (AZURE, in_azure, True),

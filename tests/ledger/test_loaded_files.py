@@ -16,7 +16,8 @@ from esker.engine.iceberg.lookup import live_rows
 from esker.engine.iceberg.table import TableId
 from esker.errors import LoadedFilesDamaged, PublishConflict
 from esker.ledger import append_once, loaded_files, upkeep
-from esker.ledger.loaded_files import Compared, FileVersion, LoadedFiles
+from esker.ledger.file_versions import Compared, FileVersion
+from esker.ledger.loaded_files import LoadedFiles
 from esker.sources.files.reader import FilesReader
 from esker.sources.source import Opening, Slice
 from tests.folder import Folder

@@ -8,11 +8,13 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from esker.engine.iceberg.table import TableId
 from esker.errors import PartitionColumnDropped
 from esker.ledger.change_log import CHANGESET, HASH_AFTER, HASH_BEFORE, OP
 from esker.ledger.foreign import FOREIGN
 from tests.folder import Folder
 from tests.load.works import WORKS, Make, Row, Works, both_lanes, large_in_soak
+from tests.reading.deletes_by_value import delete_by_value
 
 pytestmark = pytest.mark.spark
 
@@ -101,6 +103,37 @@ def test_compaction_keeps_trust_and_doubt(make: Make, lane: str) -> None:
     works.sql(f"DELETE FROM {WORKS}")  # no file of theirs is left: nothing to remember
     works.load(rows(1))
     assert marked(works) == []
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("partition_by", [[], ["bucket(2, id)"]], ids=["whole", "partitioned"])
+def test_rows_that_another_engine_deleted_by_value(make: Make, version: int, partition_by: list[str]) -> None:
+    """Its delete files name no places: they are carried into no delete of ours, and delete what they did."""
+    works = make(format_version=version, partition_by=partition_by)
+    works.load(rows(1, 2, 3, 4, 5))
+    works.load(rows(5, title="b"))
+
+    def delete(*ids: int) -> None:
+        if partition_by:  # deletes of a table without partitions are of all files, whatever their partitions
+            works.sql(f"ALTER TABLE {WORKS} DROP PARTITION FIELD bucket(2, id)")
+        table = TableId("lake", "shop.works")
+        delete_by_value(works.project.engine, table, *({"id": number} for number in ids))
+
+    delete(1, 4)
+    found = works.load(
+        [*rows(1, 2, title="c"), {"id": 3, "title": None, "deleted": True}, *rows(5, title="b")]
+    )
+    assert (found.rows.inserted, found.rows.updated, found.rows.unchanged) == (1, 1, 1)
+    assert found.rows.deleted == 1
+    assert {number: (row["title"], row["deleted"]) for number, row in works.rows().items()} == {
+        1: ("c", False),
+        2: ("c", False),
+        3: ("a", True),
+        5: ("b", False),
+    }
+    delete(2)
+    assert works.load(rows(2, 5, title="d")).rows.inserted == 1
+    assert {number: row["title"] for number, row in works.rows().items()} == {1: "c", 2: "d", 3: "a", 5: "d"}
 
 
 def test_foreign_commits_are_forgotten_with_their_files(make: Make) -> None:

@@ -36,6 +36,8 @@ from esker.errors import (
     EskerError,
     Fenced,
     Held,
+    NotWithoutSpark,
+    NotWrittenWithoutSpark,
     NullCursor,
     OtherIceberg,
     OtherSpark,
@@ -44,6 +46,7 @@ from esker.errors import (
     RepairOutdated,
     RowsLost,
     SchemaMoved,
+    SparkNotInstalled,
     UnknownPipeline,
 )
 from esker.ledger.leases import held
@@ -51,6 +54,7 @@ from esker.pipeline.api import OpenProject
 from esker.pipeline.elsewhere import project_folder
 from esker.pipeline.export import Bundle, Options, export_platform
 from esker.pipeline.export.platform import Job
+from esker.pipeline.reading import ReadingProject
 from esker.project import load_project
 from tests.folder import Folder
 from tests.load.works import Make
@@ -712,9 +716,11 @@ def test_small_work_runs_without_spark(shop: Folder) -> None:
     small = states["Run delivery to topic"]
     assert small["Resource"] == "arn:aws:states:::lambda:invoke"
     assert (
-        "'--esker-do', 'deliver', '--esker-consumer', 'topic'"
+        "'--esker-do', 'deliver', '--esker-consumer', 'topic', '--esker-large', 'elsewhere'"
         in small["Parameters"]["Payload"]["arguments.$"]
     )
+    with_spark = states["Run delivery to topic with Spark"]["Parameters"]["Arguments"]
+    assert "--esker-large" not in with_spark
     joined = states["Run delivery to joined"]["Parameters"]["Arguments"]
     assert (joined["--esker-do"], joined["--esker-consumer"]) == ("deliver", "joined")
 
@@ -739,6 +745,127 @@ def test_small_work_runs_without_spark(shop: Folder) -> None:
     with pytest.raises(CannotExport) as caught:
         exported(shop, "stepfunctions", options=Options(tasks="ecs"))
     assert "--subnet" in caught.value.reason
+
+
+ROWS_OF_OTHERS = {"mode": "delete_insert", "key": ["id"]}
+KEYED = {"mode": "upsert", "key": ["id"]}
+SERVER = {"type": "rest", "uri": "https://lake.example.com", "warehouse": "lake"}
+NESSIE = {"type": "nessie", "uri": "https://lake.example.com/api/v2", "warehouse": "s3://lake/n"}
+ONLY_SPARK: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[bool, bool]]] = {
+    "rows of a key": (ROWS_OF_OTHERS, {}, (True, False)),
+    "avro": ({"format": "avro"}, {}, (True, True)),
+    "avro with a key": (KEYED | {"format": "avro"}, {}, (False, True)),
+    "orc": ({"format": "orc"}, {}, (True, True)),
+    "version 3": ({"format_version": 3}, {}, (True, True)),
+    "version 3 with a key": (KEYED | {"format_version": 3}, {}, (False, False)),
+    "version 3 of a server": ({"format_version": 3}, {"catalog": SERVER}, (False, False)),
+    "nessie": (KEYED, {"catalog": NESSIE}, (True, True)),
+    "role": (KEYED, {"store": AWS["store"] | {"role": "arn:aws:iam::123456789012:role/lake"}}, (True, True)),
+}
+"""What a pipeline or the project says, and whether changes and tasks of a reindex are left to Spark."""
+
+
+@pytest.mark.parametrize("name", ONLY_SPARK)
+def test_what_only_spark_delivers_is_left_to_spark(name: str, shop: Folder) -> None:
+    """A function without Spark would never do it, however often it is called."""
+    pipeline, project, (changes, tasks) = ONLY_SPARK[name]
+    consuming(shop)
+    shop.document |= project
+    shop.change("orders", **pipeline)
+    bundle = exported(shop, "stepfunctions", account="123456789012", home="s3://lake/esker")
+    glue, function = "arn:aws:states:::glue:startJobRun.sync", "arn:aws:states:::lambda:invoke"
+    states = document(bundle, "state-machine.json")["States"]
+    assert states["Run delivery to topic"]["Resource"] == (glue if changes else function)
+    every = document(bundle, "reindex-topic.json")["States"]["All tasks"]
+    assert every["ItemProcessor"]["States"]["Run task"]["Resource"] == (glue if tasks else function)
+    # The job of Glue runs once at a time.
+    is_parallel = "key" in pipeline and not tasks
+    assert every["MaxConcurrency"] == (4 if is_parallel else 1)
+
+
+def test_small_work_that_finds_out_that_it_needs_spark(
+    shop: Folder, folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tables hold what the project file does not tell: what was tried without Spark is then done with it."""
+    bundle = exported(consuming(shop), "stepfunctions")
+    machine = document(bundle, "reindex-topic.json")["States"]["All tasks"]["ItemProcessor"]
+    for states, work in (
+        (document(bundle, "state-machine.json")["States"], "delivery to topic"),
+        (machine["States"], "task"),
+    ):
+        turned = states[f"Judge {work}"]["Choices"][1]
+        assert turned["And"][1] == {"Variable": "$.ended.told.needs_spark", "BooleanEquals": True}
+        assert turned["Next"] == f"Begin {work} with Spark"
+        with_spark = states[f"Run {work} with Spark"]
+        assert with_spark["Resource"] == "arn:aws:states:::glue:startJobRun.sync"
+        assert with_spark["Parameters"]["Arguments"]["--esker-consumer"] == "topic"
+        assert with_spark["Next"] == states[f"Run {work}"]["Next"]
+        assert all("needs_spark" not in str(each) for each in states[f"Judge {work} with Spark"]["Choices"])
+    with_spark = machine["States"]["Run task with Spark"]["Parameters"]["Arguments"]
+    assert with_spark["--esker-task.$"] == "States.Format('{}', $.task)"
+    assert "task-with-Spark-" in with_spark["--esker-result.$"]
+    states = document(exported(shop, "stepfunctions", options=Options(runner="lambda")), "state-machine.json")
+    assert not [state for state in states["States"] if "with Spark" in state], "the image has Spark"
+
+    # What such work writes down: a delivery ends with a report, a task with the error itself.
+    for error in (
+        SparkNotInstalled("x"),
+        NotWithoutSpark("x", "why"),
+        NotWrittenWithoutSpark("x", "why"),
+        CatalogUnreachable("lake", "x"),
+    ):
+
+        def fail(*_: object, error: EskerError = error) -> ReadingProject:
+            raise error
+
+        monkeypatch.setattr(submitted, "open_to_deliver", fail)
+        with pytest.raises(SystemExit):
+            main(["--esker-project", str(folder.path), "--esker-do", "reindex-task"])
+        told = json.loads(capsys.readouterr().out)
+        assert told["needs_spark"] == (not isinstance(error, CatalogUnreachable))
+
+
+def test_a_reindex_needs_a_state_database_that_its_tasks_reach(shop: Folder) -> None:
+    """A file on the disk of the job that began it is gone before the first task looks for the plan."""
+    assert "reindex-topic.json" in exported(consuming(shop), "stepfunctions").files
+    del shop.document["state"]
+    shop.save()
+    bundle = exported(shop, "stepfunctions")
+    assert [name for name in bundle.files if "reindex" in name] == []
+    assert "reindex" not in str(bundle.files["create.sh"])
+    assert [note for note in bundle.notes if "state: {url: postgresql" in note]
+    assert "Run delivery to topic" in document(bundle, "state-machine.json")["States"]
+
+
+@pytest.mark.parametrize("name", ["glue", "emr"])
+def test_jobs_can_deliver(name: str, shop: Folder) -> None:
+    """The runner of pipelines delivers what only Spark can, and begins and ends each reindex."""
+    assert "boto3==" not in str(variant(shop, name).files["requirements.txt"])
+    consuming(shop)
+    consumers = shop.document["consumers"]
+    consumers["topic"]["to"] = {
+        "type": "sqs",
+        "queue": "https://sqs.eu-west-1.amazonaws.com/123456789012/told",
+    }
+    consumers["joined"] = {
+        **consumers["joined"],
+        "transform": None,
+        "enrich": {"customer": {"table": "crm.customers", "on": {"customer": "id"}}},
+    }
+    consumers["hook"] = {"from": "orders", "id": ["id"], "to": {"type": "webhook", "connection": "hook"}}
+    shop.document["connections"]["hook"] = {"type": "webhook", "url": "https://told.example.com"}
+    shop.save()
+    bundle = variant(shop, name)
+    packages = str(bundle.files["requirements.txt"])
+    assert all(f"\n{package}==" in f"\n{packages}" for package in ("boto3", "httpx2", "stamina"))
+    assert "confluent-kafka" not in packages
+    rights = {each["Sid"]: each for each in document(bundle, "policy.json")["Statement"]}
+    assert rights["Topics"]["Resource"] == ["arn:aws:sns:eu-west-1:123456789012:told"]
+    assert rights["Queues"]["Resource"] == ["arn:aws:sqs:eu-west-1:123456789012:told"]
+    # Deliveries set tags on what they join.
+    assert "arn:aws:glue:eu-west-1:123456789012:table/crm/*" in rights["Tables"]["Resource"]
+    only_copy = document(exported(shop, name, "copy", **VARIANTS[name]), "policy.json")["Statement"]
+    assert not {"Topics", "Queues"} & {each["Sid"] for each in only_copy}, "nobody is told of orders there"
 
 
 REQUESTS = {

@@ -9,7 +9,9 @@ import pytest
 
 from esker.engine.iceberg.metadata import Snapshot
 from esker.errors import NoQuality, UnknownPoint
-from esker.pipeline.quality import Counted
+from esker.ledger import upkeep
+from esker.load import loader
+from esker.pipeline.figures import Counted
 from tests.contracts.folder import MakeFolder, contract, contract_folder
 from tests.folder import Folder
 
@@ -62,6 +64,31 @@ def test_history(make_folder: MakeFolder, keys: dict[str, Any]) -> None:
     count = opened.table("shop.sales__quality").count()
     assert folder.run().rows.read == 0
     assert folder.open().table("shop.sales__quality").count() == count
+
+
+@spark
+def test_the_history_stays_few_files(make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each publish adds a file and a snapshot: runs put them together, and every figure stays."""
+    monkeypatch.setattr(upkeep, "MANY_FILES", 4)
+    monkeypatch.setattr(loader, "MANY_FILES", 4)
+    monkeypatch.setattr(upkeep, "_KEPT_SNAPSHOTS", 2)
+    monkeypatch.setattr(upkeep, "KEPT_FOR", timedelta())
+    folder = contract_folder(make_folder, CONTRACT, mode="upsert", key=["id"], lane="small")
+    files, snapshots, changesets = [], [], []
+    for number in range(1, 14):
+        folder.write_csv(f"landing/{number}.csv", ["id", "amount"], [(number, number)])
+        changesets.append(folder.run().changeset)
+        opened = folder.open()
+        files.append(opened.table("shop.sales__quality.files").count())
+        snapshots.append(opened.table("shop.sales__quality.snapshots").count())
+    assert max(files) <= 5
+    assert max(snapshots) <= 8
+    counts = folder.rows("shop.sales__quality", "changeset", "metric", "value")
+    assert sorted(row[0] for row in counts if row[1] == "rows_read") == changesets
+    assert sorted(row[2] for row in counts if row[1] == "record_count") == list(range(1, 14))
+    now = {each.metric: each for each in opened.quality("shop.sales", beside="3")}
+    assert (now["record_count"].value, now["record_count"].earlier) == (13, 3)
+    assert [each for each in opened.fsck().tables if each.findings] == []
 
 
 @spark

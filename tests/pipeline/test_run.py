@@ -14,7 +14,7 @@ from esker.events import Event, Progressed, Reached, Step
 from esker.ledger.leases import held
 from esker.ledger.runs import latest_runs
 from esker.ledger.state import State
-from esker.pipeline.run import run_pipelines
+from esker.pipeline.new import run_pipelines
 from esker.project import load_project
 from tests.command import esker
 from tests.folder import Folder

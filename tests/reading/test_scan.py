@@ -22,7 +22,7 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.transforms import DayTransform, IdentityTransform
+from pyiceberg.transforms import DayTransform, IdentityTransform, Transform, VoidTransform
 from pyiceberg.types import (
     BooleanType,
     DateType,
@@ -46,6 +46,7 @@ from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.iceberg.table import TableId
 from esker.errors import NotWithoutSpark, ReaderNotInstalled, ScanInvalid, TableNotFound, UnknownPoint
 from esker.pipeline.reading import ReadingProject
+from esker.reading.planned import files_at, parts_of
 from esker.reading.pruning import Pruning
 from esker.reading.scan import TableScan
 from tests.folder import Folder
@@ -471,6 +472,26 @@ def test_deletes_by_numbers_with_a_point(make: Make) -> None:
         delete_by_value(works.project.engine, TableId("lake", "shop.works"), {"size": deleted})
         read_by_spark = sorted(row["id"] for row in works.sql(f"SELECT id FROM {WORKS}"))
         assert ids(works.project.scan("shop.works", columns=["id"])) == read_by_spark == left
+
+
+@pytest.mark.parametrize("is_void", [True, False])
+def test_deletes_by_value_of_a_spec_without_partitions(
+    make_table: Callable[..., Shelf], is_void: bool
+) -> None:
+    """They concern every file. Fields that are void, as of tables of format version 1, are no partitions."""
+    project, table = make_table(ROWS[:2])
+    scan = project.scan("shop.works")
+    transform: Transform[Any, Any] = VoidTransform() if is_void else IdentityTransform()
+    later = PartitionSpec(PartitionField(4, 1001, transform, "day"), spec_id=1)
+    metadata = table.metadata.model_copy(update={"partition_specs": [*table.metadata.partition_specs, later]})
+    live = files_at(scan.table, scan.table.current)
+    [file] = live.data
+    partition = (("day", None if is_void else 20_000),)
+    delete = replace(
+        file, content=2, sequence=file.sequence + 1, spec_id=1, partition=partition, equality=(1,)
+    )
+    [part] = parts_of(replace(scan.table, metadata=metadata), replace(live, deletes=(delete,)), [file])
+    assert part.deletes == ((delete,) if is_void else ())
 
 
 def test_deletes_by_a_value_inside_a_column(make_table: Callable[..., Shelf]) -> None:

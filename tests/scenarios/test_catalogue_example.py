@@ -88,6 +88,7 @@ def test_catalogue(folder: Path, sources: example.Sources) -> None:
 
     def load() -> dict[str, RowCounts]:
         report = project.run_all()
+        assert [result.error for result in report.pipelines] == [None, None]
         return {result.pipeline: result.rows for result in report.pipelines}
 
     first = calm.take(archives(sources))

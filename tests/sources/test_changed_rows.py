@@ -95,6 +95,27 @@ def test_copies_of_a_table_with_several_rows_of_a_key(make_folder: MakeFolder) -
     assert "mode: delete_insert" in caught.value.remedy
 
 
+def test_a_copy_has_the_columns_that_the_table_has(make_folder: MakeFolder) -> None:
+    """One that was dropped there stays in the log, and neither comes into copies nor stops them."""
+    folder = made(
+        make_folder,
+        {},
+        copy={"mode": "upsert", "key": ["id"], "deletes": "hard"},
+        frozen={"mode": "upsert", "key": ["id"], "deletes": "hard", "evolution": "freeze"},
+    )
+    folder.open().load("orders", [{"id": 1, "note": "a", "st`ate": "x", "gone": False}])
+    folder.change("orders", drop_columns=["note"])
+    opened = folder.open()
+    opened.apply(opened.plan(["orders"]))
+    assert "note" in opened.table("shop.orders__changes").columns
+    follow(opened, "copy", "frozen")
+    opened.load("orders", [{"id": 1, "st`ate": "y", "gone": False}, {"id": 2, "st`ate": "z", "gone": False}])
+    follow(opened, "copy", "frozen")
+    for name in ("copy", "frozen"):
+        assert rows(folder, name, ["id", "`st``ate`"]) == [(1, "y"), (2, "z")]
+        assert "note" not in folder.open().table(f"shop.{name}").columns
+
+
 def test_copies_of_a_table_with_versions(make_folder: MakeFolder) -> None:
     """All versions with their ends, or the current ones only; one comes late, and a row is deleted."""
     folder = made(

@@ -12,7 +12,7 @@ import pytest
 
 from esker.engine.iceberg.table import TableId
 from esker.errors import FunctionFailed, PositionLost, ResourceNotFound
-from esker.ledger import large_positions
+from esker.ledger import large_positions, upkeep
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -96,11 +96,14 @@ def test_large_states_are_not_kept_for_ever(make_folder: MakeFolder, monkeypatch
     assert kept == ["orders"] * 3 + ["others"]
     monkeypatch.setattr(large_positions, "_MANY", 4)
     monkeypatch.setattr(large_positions, "_KEPT", timedelta(0))
+    monkeypatch.setattr(upkeep, "_KEPT_SNAPSHOTS", 1)
+    monkeypatch.setattr(upkeep, "KEPT_FOR", timedelta(0))
     write(folder, code.format(upto=204))
     assert folder.run("orders").rows.inserted == 1
     # That of the ledger, and the one before it, to which the table may go back.
     kept = folder.rows("shop.orders__positions", "pipeline", "id")
     assert [row[0] for row in kept] == ["orders", "orders", "others"]
+    assert folder.open().table("shop.orders__positions.snapshots").count() == 1
     folder.open().read("orders")
     assert folder.rows("shop.orders__positions", "pipeline", "id") == kept
     folder.lose_state()

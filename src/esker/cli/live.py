@@ -34,7 +34,7 @@ def live() -> Iterator[Listener]:
     if not sys.stderr.isatty():
         yield _lines
         return
-    with console(stderr=True).status("starting Spark…") as status:
+    with console(stderr=True).status("starting…") as status:
         meter = Meter()
 
         def listen(event: Event) -> None:

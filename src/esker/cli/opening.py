@@ -13,6 +13,8 @@ from esker.project import load_project
 if TYPE_CHECKING:
     from esker.pipeline.api import OpenProject
     from esker.pipeline.reading import ReadingProject
+    from esker.pipeline.running import RunningProject
+    from esker.project import Project
 
 
 def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] = ()) -> OpenProject:
@@ -20,6 +22,21 @@ def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] 
 
     The checks come before PySpark is imported: who mistypes a name is answered at once.
     """
+    project = _checked(folder, env, pipelines)
+    from esker.pipeline.api import OpenProject
+
+    return OpenProject(project)
+
+
+def open_to_run(folder: Path | None, env: str | None, pipelines: Sequence[str] = ()) -> RunningProject:
+    """Return the project, checked like this, for runs: they import PySpark when they have something to do."""
+    project = _checked(folder, env, pipelines)
+    from esker.pipeline.running import RunningProject
+
+    return RunningProject(project)
+
+
+def _checked(folder: Path | None, env: str | None, pipelines: Sequence[str]) -> Project:
     project = load_project(folder or Path(), env)
     for name in pipelines:
         project.check_name(name)
@@ -27,9 +44,7 @@ def open_project(folder: Path | None, env: str | None, pipelines: Sequence[str] 
     # Py4J tells broken connections to the root logger, which prints them unless somebody listens. What
     # matters of them reaches people as an error of ours.
     logging.getLogger().addHandler(logging.NullHandler())
-    from esker.pipeline.api import OpenProject
-
-    return OpenProject(project)
+    return project
 
 
 def open_to_deliver(folder: Path | None, env: str | None) -> ReadingProject:

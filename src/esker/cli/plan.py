@@ -9,7 +9,7 @@ import typer
 from esker.cli.options import EnvOption, JsonOption, PipelinesArgument, ProjectOption
 
 if TYPE_CHECKING:
-    from esker.pipeline.plan import PipelinePlan
+    from esker.pipeline.planned import PipelinePlan
 
 
 def plan(
@@ -23,16 +23,21 @@ def plan(
 
     Nothing is changed without --apply.
     """
-    from esker.cli.opening import open_project
+    from esker.cli.opening import open_project, open_to_run
     from esker.cli.output import print_error, print_json, tell
     from esker.errors import common_status
 
-    opened = open_project(project, env, pipelines or ())
-    plans = opened.plan(pipelines or ())
+    if apply:
+        whole = open_project(project, env, pipelines or ())
+        plans = whole.plan(pipelines or ())
+    else:
+        opened = open_to_run(project, env, pipelines or ())
+        opened.only_runs = pipelines or ()
+        plans = opened.plan(pipelines or ())
     errors = {plan.pipeline: plan.error for plan in plans if plan.error is not None}
     applies = apply and not errors
     if applies:
-        opened.apply(plans)
+        whole.apply(plans)
     if as_json:
         document = {
             "status": "failed" if errors else "succeeded",

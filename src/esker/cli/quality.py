@@ -26,10 +26,10 @@ def quality(
     as_json: JsonOption = False,
 ) -> None:
     """Print what the checks of a table found: rows, rules, audits, at a point and beside another."""
-    from esker.cli.opening import open_project
+    from esker.cli.opening import open_to_run
     from esker.cli.output import print_json, print_table, say
 
-    found = open_project(project, env).quality(table, as_of, beside, held=held)
+    found = open_to_run(project, env).quality(table, as_of, beside, held=held)
     if as_json:
         print_json({"table": table, "figures": [each.as_json() for each in found]})
         return

@@ -34,10 +34,10 @@ def list_(
     as_json: JsonOption = False,
 ) -> None:
     """Print what waits in quarantine, by table and broken rules."""
-    from esker.cli.opening import open_project
+    from esker.cli.opening import open_to_run
     from esker.cli.output import print_json, print_table, say
 
-    found = open_project(project, env, pipelines or ()).quarantined(pipelines or ())
+    found = open_to_run(project, env, pipelines or ()).quarantined(pipelines or ())
     if as_json:
         print_json({"quarantined": [each.as_json() for each in found]})
         return

@@ -18,10 +18,11 @@ def run(
 ) -> None:
     """Load what is new in the sources into the tables."""
     from esker.cli.live import live
-    from esker.cli.opening import open_project
+    from esker.cli.opening import open_to_run
     from esker.cli.output import end_with
 
-    opened = open_project(project, env, pipelines or ())
+    opened = open_to_run(project, env, pipelines or ())
+    opened.only_runs = pipelines or ()
     with live() as listen:
         report = opened.run_all(pipelines or (), only_due=due, listen=listen)
     end_with(report, as_json=as_json)

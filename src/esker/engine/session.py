@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,20 +21,25 @@ from pyspark.conf import SparkConf
 from pyspark.sql import SparkSession
 
 from esker.engine.catalogs import Binding, bind
+from esker.engine.class_archive import archive_of, make_at_end, use_or_make
 from esker.engine.cluster import check_cluster
 from esker.engine.compat import silence_queries
 from esker.engine.compat.staging import STAGING_CLASS
+from esker.engine.driver_options import brief_options
 from esker.engine.failures import explain, explained
-from esker.engine.gateway import PLATFORM_LOG, is_submitted, launch, stop
+from esker.engine.folders import make_writable
+from esker.engine.gateway import PLATFORM_LOG, launch, stop
 from esker.engine.iceberg.client import Clients
 from esker.engine.iceberg.handles import Handles
 from esker.engine.iceberg.rounds import rounds
 from esker.engine.jars import provide_jars
+from esker.engine.java import Java, find_java
 from esker.engine.known_names import know_names
 from esker.engine.local_files import use_plain_files
 from esker.engine.logs import log4j_settings, new_log
 from esker.engine.machine import cores, default_driver_memory
 from esker.engine.pins import check_spark
+from esker.engine.platform import is_submitted
 from esker.engine.submitted import new_context, submitted_master
 from esker.errors import (
     CatalogUnreachable,
@@ -42,7 +48,7 @@ from esker.errors import (
     JarNotLoaded,
     KeysOfAnother,
     SecretOnCommandLine,
-    StoreNotWritable,
+    SparkFailed,
 )
 from esker.project import Project
 from esker.project.secrets import redact
@@ -95,8 +101,10 @@ class Engine:
         }
 
     @classmethod
-    def start(cls, project: Project) -> Engine:
+    def start(cls, project: Project, *, is_brief: bool = False) -> Engine:
         """Start Spark for a project, or give it a session of the Spark that already runs.
+
+        One that is started for brief work saves what pays for itself only over minutes.
 
         Raises SparkUnsupported, JavaUnsuitable, JarsUnavailable, JarNotLoaded, ClusterUnreachable or
         SparkFailed.
@@ -110,7 +118,7 @@ class Engine:
             if context is None and is_submitted():
                 context, log = new_context(project, startup_settings(project), MEANING), Path(PLATFORM_LOG)
             elif context is None:
-                context, log = _start_context(project)
+                context, log = _start_context(project, is_brief=is_brief)
             else:
                 log = Path(_note(context, "log") or PLATFORM_LOG)
                 _check_jars(project, _note(context, "jars").split(","))
@@ -171,6 +179,10 @@ class Engine:
         jvm: Any = self.spark.sparkContext._jvm
         return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
+    def has_loaded(self) -> None:
+        """Say that rows were loaded: Java has the classes now that the next run will need."""
+        make_at_end(self.spark.sparkContext)
+
     def open_catalog(self, name: str) -> None:
         """Make sure, once, that a catalog answers and its folders can be written.
 
@@ -224,16 +236,18 @@ class Engine:
             system.java.lang.System.setProperty(key, value)
 
 
-def _start_context(project: Project) -> tuple[SparkContext, Path]:
+def _start_context(project: Project, *, is_brief: bool = False) -> tuple[SparkContext, Path]:
     settings = project.spark
     check_cluster(settings.master)
     log = new_log(project.folder / ".esker" / "logs")
+    java = find_java()
     jars = provide_jars(needed_jars(project), settings.conf, log)
     class_path = ":".join(str(jar) for jar in jars)
     java_options = (
         f"-Dlog4j2.configurationFile={log4j_settings(log).as_uri()} -Duser.timezone=UTC {COMPILE_ALL}"
     )
-    if own := settings.conf.get("spark.driver.extraJavaOptions"):
+    own = settings.conf.get("spark.driver.extraJavaOptions", "")
+    if own:
         java_options += f" {own}"
     if redact(java_options) != java_options:
         raise SecretOnCommandLine("spark.driver.extraJavaOptions")
@@ -252,12 +266,29 @@ def _start_context(project: Project) -> tuple[SparkContext, Path]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if settings.is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    gateway = launch(at_launch, log)
+    further = ""
+    if settings.is_local:
+        further = use_or_make(archive_of(java, jars, own), own)
+        if is_brief:
+            further = f"{further} {brief_options(own)}".strip()
+    gateway = _launched(at_launch, further, log, java)
     try:
         return _connect(conf, gateway, log), log
     except BaseException:
         _forget(gateway)
         raise
+
+
+def _launched(at_launch: dict[str, str], further: str, log: Path, java: Java) -> Any:
+    """Start Java, with further options if it takes them."""
+    options = "spark.driver.extraJavaOptions"
+    if further:
+        with suppress(
+            SparkFailed
+        ):  # another maker's Java, or options of the machine that do not go with these
+            # Before all others: of two that differ, Java takes the later one.
+            return launch({**at_launch, options: f"{further} {at_launch[options]}"}, log, java)
+    return launch(at_launch, log, java)
 
 
 def _connect(conf: SparkConf, gateway: Any, log: Path) -> SparkContext:
@@ -343,14 +374,3 @@ def _note(context: SparkContext, name: str) -> str:
     """Return what the project that started Spark has written down about it."""
     conf: Any = context._conf  # the copy that `getConf` makes is asked for setting by setting
     return str(conf.get(f"spark.esker.{name}", ""))
-
-
-def make_writable(folder: Path) -> None:
-    """Make a folder of a store, or raise StoreNotWritable."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".esker-probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise StoreNotWritable(str(folder), error.strerror or str(error)) from error

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from esker.engine.file_systems import azure_file_system, gcs_file_system, s3_file_system
+from esker.engine.locations import is_local, path_of
 from esker.errors import DiskFull, EskerError, StoreNotWritable, StoreUnreachable
 from esker.project.secrets import redact
 
@@ -28,11 +29,17 @@ _GCS_HOST, _GCS_OPEN = "gcs.service.host", "gcs.no-auth"
 _AZURE_KEY, _AZURE_NAME = "adls.auth.shared-key.account.key", "adls.auth.shared-key.account.name"
 _AZURE_PLACE, _AZURE_SAS = "adls.connection-string.", "adls.sas-token."
 _OTHER_WAYS = {
-    "s3": ("s3.remote-signing-enabled", "client.factory", "client.credentials-provider"),
+    "s3": (
+        *("s3.remote-signing-enabled", "client.factory", "client.credentials-provider"),
+        # Files that are written without these are refused, or lie there as nobody wanted them.
+        *("s3.sse.type", "s3.acl", "s3.write.tags.", "s3.access-points."),
+    ),
     "gs": ("gcs.oauth2.token", "gcs.impersonate.service-account", "gcs.encryption-key"),
     "abfss": ("adls.token", "adls.token-credential-provider", "adls.refresh-credentials-endpoint"),
 }
-"""Properties of Iceberg's by which it reaches stores in ways that this process does not know."""
+"""Properties of Iceberg's by which it reaches stores in ways that this process does not know; those that
+end with a dot are begun by them."""
+_ABSENT = ("false", "none")
 _CLIENTS = {
     "gs": "org.apache.iceberg.gcp.gcs.GCSFileIO",
     "abfss": "org.apache.iceberg.azure.adlsv2.ADLSFileIO",
@@ -76,7 +83,7 @@ class Store:
                 scheme
                 for scheme, ways in _OTHER_WAYS.items()
                 if _CLIENTS.get(scheme) in (None, properties.get("io-impl"))
-                and all(properties.get(name, "false") == "false" for name in ways)
+                and not any(_is_told(properties, name) for name in ways)
             ),
             further=tuple(
                 sorted(
@@ -103,10 +110,8 @@ class Store:
         if parts.scheme in _AZURE:
             container, _, host = parts.netloc.partition("@")
             return self._azure(host), f"{container}/{location.partition(parts.netloc + '/')[2]}"
-        # Iceberg writes `file:/a b`, not `file:///a%20b`: a location is the path itself, with a scheme or
-        # without. A folder such as `city=a%2Fb` has that very name.
         if parts.scheme == "file":
-            return fs.LocalFileSystem(), "/" + location.removeprefix("file:").lstrip("/")
+            return fs.LocalFileSystem(), path_of(location)
         return fs.LocalFileSystem(), location
 
     def read_bytes(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -185,13 +190,14 @@ class Store:
         )
 
 
+def _is_told(properties: Mapping[str, str], name: str) -> bool:
+    if name.endswith("."):
+        return any(key.startswith(name) for key in properties)
+    return properties.get(name, "false").lower() not in _ABSENT
+
+
 LOCAL = Store()
 """The disks of this machine."""
-
-
-def is_local(location: str) -> bool:
-    """Tell whether a location is on a disk of this machine."""
-    return urlsplit(location).scheme in ("", "file")
 
 
 @contextmanager

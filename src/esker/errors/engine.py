@@ -56,6 +56,7 @@ class SparkNotInstalled(EngineError):
 
     code = "ESK-ENGINE-022"
     exit_status = 2
+    is_for_spark = True
 
     def __init__(self, what: str, why: str = "") -> None:
         super().__init__(

@@ -9,6 +9,7 @@ class NotWithoutSpark(ProjectError):
     """A table cannot be read in this process; with Spark it can. Nothing was read."""
 
     code = "ESK-READ-001"
+    is_for_spark = True
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(

@@ -73,6 +73,8 @@ class EskerError(Exception):
     exit_status: ClassVar[int] = 1
     outcome: ClassVar[Outcome] = Outcome.REFUSED
     """A class that says nothing of its own has its parent's, and RETRY if its exit status is 4."""
+    is_for_spark: ClassVar[bool] = False
+    """The same may succeed where Spark is."""
     pipeline: str | None = None
     """Where it happened, as far as that is known."""
 

@@ -6,7 +6,6 @@ delete: the last row), so they say the same whatever happened to the table since
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 from esker.engine.iceberg.table import TableId
@@ -22,10 +21,10 @@ from esker.ledger.change_columns import (
     PIPELINE,
     ROW,
     RUN,
+    log_columns,
 )
 from esker.ledger.logged import look_at
 from esker.ledger.side_table import LOG, OpenSide, Stamp
-from esker.project.types import Column, Plain
 
 __all__ = [
     "BATCH",
@@ -41,26 +40,6 @@ __all__ = [
     "ChangeLog",
     "log_columns",
 ]
-
-
-def log_columns(columns: Sequence[Column], order_by: str | None) -> tuple[Column, ...]:
-    """Return the columns of a change log for a table's columns."""
-    own = [
-        Column(CHANGESET, Plain("bigint"), required=True, doc="Number of the changeset, 1, 2, 3…"),
-        Column(OP, Plain("string"), required=True, doc="insert, update, delete or undelete"),
-        Column(HASH_BEFORE, Plain("bigint"), doc="Row hash before the change"),
-        Column(HASH_AFTER, Plain("bigint"), doc="Row hash after the change"),
-        Column(PIPELINE, Plain("string"), required=True),
-        Column(RUN, Plain("string"), required=True),
-        Column(BATCH, Plain("string"), required=True),
-        Column(ROW, Plain("bigint"), required=True, doc="Place of the row in its batch"),
-        Column(COMMITTED_AT, Plain("timestamp"), required=True),
-    ]
-    for column in columns:
-        if order_by is not None and column.name.lower() == order_by.lower():
-            own.append(Column(ORDER, column.type, doc="Order value that decided"))
-    # Old changes lack what was added later: nothing of the row itself is required here.
-    return (*own, *(Column(column.name, column.type, doc=column.doc) for column in columns))
 
 
 class ChangeLog(OpenSide):

@@ -35,6 +35,7 @@ from esker.ledger.dead_letter_events import (
     current_letters,
     last_of_each,
 )
+from esker.ledger.upkeep import expire_old
 
 _MOST_FILES = 50
 """More than these are put together: every delivery reads them all."""
@@ -107,6 +108,7 @@ class DeadLetters:
             batch = str(uuid4())
             attempt.replace(attempt.write(kept, batch), {"esker.batch": batch})
             attempt.swap()
+            expire_old(self.engine, self.table)
         except (SwapFailed, EskerError):
             # Somebody added letters meanwhile, or it landed and the answer was lost. All letters are there.
             return

@@ -13,14 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from esker.engine.iceberg.commit import Attempt
-from esker.engine.iceberg.manifests import FileEntry
-from esker.engine.iceberg.metadata import Snapshot
+from esker.engine.iceberg.table_metadata import Snapshot
+from esker.engine.iceberg.view import View
 from esker.ledger.entry import read_head
 from esker.ledger.owed import as_pairs
 from esker.ledger.stored_json import as_text, read_property
 from esker.project.reserved import HASH_COLUMN
+
+if TYPE_CHECKING:
+    from esker.engine.iceberg.manifests import FileEntry
 
 FOREIGN = "esker.foreign"
 _LIMIT = 1_000
@@ -39,6 +42,11 @@ class Foreign:
     is_whole: bool = True
     """False when some of the new ones have been expired, and nothing more is known of them."""
 
+    @property
+    def is_known(self) -> bool:
+        """Others have changed nothing that no publish has taken note of."""
+        return not self.new and self.is_whole
+
     def doubts(self, file: FileEntry) -> bool:
         """Tell whether the hashes in a data file may be wrong."""
         return any(first <= file.added <= last for first, last in self.ranges)
@@ -49,7 +57,7 @@ class Foreign:
 
     def note(self, consequence: str) -> str | None:
         """Return what a person should know of the new ones, if there are any, and what follows from it."""
-        if not self.new and self.is_whole:
+        if self.is_known:
             return None
         named = [_described(snapshot) for snapshot in self.new[:_NAMED]]
         if len(self.new) > _NAMED:
@@ -64,42 +72,42 @@ def foreign_ranges(properties: Mapping[str, str]) -> tuple[Range, ...]:
     return read_property(properties, FOREIGN, as_pairs) or ()
 
 
-def foreign(attempt: Attempt) -> Foreign:
+def foreign(view: View) -> Foreign:
     """Return what others have written into a table, as far as it may still be there."""
-    known = foreign_ranges(attempt.properties)
-    head = read_head(attempt.properties)
+    known = foreign_ranges(view.properties)
+    head = read_head(view.properties)
     if head is None:
-        return all_foreign(attempt)
-    if attempt.current == head.snapshot:
+        return all_foreign(view)
+    if view.current == head.snapshot:
         return Foreign(known)
-    history = attempt.history(head.snapshot, head.sequence)
+    history = view.history(head.snapshot, head.sequence)
     found = Foreign(known)
     if history.descends is not True:
-        oldest = history.newer[0].sequence if history.newer else attempt.sequence + 1
+        oldest = history.newer[0].sequence if history.newer else view.sequence + 1
         found = Foreign((*known, (head.sequence + 1, oldest - 1)))
     new = []
     for snapshot in history.newer:
         if snapshot.operation != "replace":
             new.append(snapshot)
-        elif not _carries_doubt(attempt, snapshot, found):
+        elif not _carries_doubt(view, snapshot, found):
             continue
         found = Foreign((*found.ranges, (snapshot.sequence, snapshot.sequence)))
     return Foreign(_merged(found.ranges), tuple(new), history.descends is True)
 
 
-def all_foreign(attempt: Attempt) -> Foreign:
+def all_foreign(view: View) -> Foreign:
     """Return that every hash in a table is in doubt, as after a rollback: old files may be there again."""
-    return Foreign(((0, attempt.sequence),) if attempt.has_values_in(HASH_COLUMN) else ())
+    return Foreign(((0, view.sequence),) if view.has_values_in(HASH_COLUMN) else ())
 
 
-def foreign_property(attempt: Attempt, found: Foreign) -> dict[str, str]:
-    """Return the property that a publish on this attempt leaves in the table, if it needs another one."""
+def foreign_property(view: View, found: Foreign) -> dict[str, str]:
+    """Return the property that a publish on what was read leaves in the table, if it needs another one."""
     ranges = found.ranges
     if ranges:
-        live = {file.added for file in attempt.files.data}
+        live = {file.added for file in view.files.data}
         ranges = tuple(r for r in ranges if any(r[0] <= added <= r[1] for added in live))
     text = as_text(shortened(ranges))
-    return {FOREIGN: text} if text != attempt.properties.get(FOREIGN, "[]") else {}
+    return {FOREIGN: text} if text != view.properties.get(FOREIGN, "[]") else {}
 
 
 def shortened(ranges: tuple[Range, ...]) -> tuple[Range, ...]:
@@ -120,10 +128,10 @@ def counted(summary: Mapping[str, str], name: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _carries_doubt(attempt: Attempt, snapshot: Snapshot, known: Foreign) -> bool:
+def _carries_doubt(view: View, snapshot: Snapshot, known: Foreign) -> bool:
     if not known.ranges:
         return False
-    removed = attempt.removed_data(snapshot)
+    removed = view.removed_data(snapshot)
     return removed is None or bool(known.doubtful(removed))
 
 

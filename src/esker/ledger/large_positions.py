@@ -24,6 +24,7 @@ from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, exists
 from esker.engine.session import Engine
 from esker.errors import EskerError, PositionLost
 from esker.ledger.append_once import append_once
+from esker.ledger.upkeep import expire_old
 from esker.project.types import Column, Plain
 
 _COLUMNS = (
@@ -88,6 +89,8 @@ class LargePositions:
             if names:
                 attempt.remove_named("id", names, {"esker.pipeline": self.pipeline})
                 attempt.swap()
+                # Each stands in every metadata file that is written from now on.
+                expire_old(self.engine, self.table)
 
     def read(self, name: str) -> str:
         """Return a position that the ledger names, or raise PositionLost."""

@@ -22,19 +22,18 @@ from esker.engine.compat import from_arrow, to_arrow
 from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.create import NewTable, create
-from esker.engine.iceberg.lookup import Keys, look_up
 from esker.engine.iceberg.stage import StagedFiles, stage
 from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, exists
 from esker.engine.session import Engine
 from esker.errors import LoadedFilesDamaged
 from esker.ledger.append_once import append_once
+from esker.ledger.file_record import chain_of, newest, read_record
+from esker.ledger.file_versions import Compared, FileVersion, compare
 from esker.ledger.upkeep import KEPT_FOR, MANY_FILES, put_together
 from esker.project.types import Column, Plain
 
 _SPARE = 20
 """Batches of a pipeline that do not count and are kept, however old they are."""
-_MOST_ROWS = 200_000
-"""So many rows are read by this process; more are compared by Spark."""
 _COLUMNS = (
     Column("pipeline", Plain("string"), required=True),
     Column("batch", Plain("string"), required=True, doc="The batch that loaded the file"),
@@ -61,29 +60,6 @@ _LISTED = pa.schema([_ARROW.field(name) for name in ("path", "size", "modified")
 
 
 @dataclass(frozen=True)
-class FileVersion:
-    """A file as it was when it was loaded: another size or time is another version."""
-
-    path: str
-    size: int
-    modified: int
-
-    def __str__(self) -> str:
-        moment = datetime.fromtimestamp(self.modified / 1e9, UTC)
-        return f"{self.size} bytes of {moment:%Y-%m-%d %H:%M:%S.%f}"
-
-
-@dataclass(frozen=True)
-class Compared:
-    """How files differ from those that have been loaded. What is in neither is as it was."""
-
-    fresh: frozenset[str]
-    """Paths that have never been loaded."""
-    changed: Mapping[str, FileVersion]
-    """By path, the version that was loaded last, where it is another now."""
-
-
-@dataclass(frozen=True)
 class LoadedFiles:
     """The files that one pipeline has loaded."""
 
@@ -100,7 +76,7 @@ class LoadedFiles:
         if batch is None:
             return Compared(frozenset(file.path for file in listed), {})
         if (history := self._in_memory()) is not None:
-            return _compare(self._newest(history, batch), listed)
+            return compare(newest(history, batch, self.table), listed)
         with explained(f'cannot read table "{self.table}"', self.engine.log):
             loaded = self._on_chain(batch).withColumn("then", F.struct("size", "modified"))
             now = from_arrow(self.engine.spark, pa.Table.from_pylist([vars(f) for f in listed], _LISTED))
@@ -120,7 +96,7 @@ class LoadedFiles:
         if batch is None:
             return {}
         if (history := self._in_memory()) is not None:
-            return self._newest(history, batch)
+            return newest(history, batch, self.table)
         with explained(f'cannot read table "{self.table}"', self.engine.log):
             last = F.max_by(F.struct("size", "modified"), "place").alias("last")
             found = self._on_chain(batch).groupBy("path").agg(last)
@@ -134,41 +110,17 @@ class LoadedFiles:
         """
         if not exists(self.engine, self.table):
             return None
-        attempt = Attempt(self.engine, self.table)
         try:
-            files = attempt.files
-        except SwapFailed:
+            return read_record(Attempt(self.engine, self.table), self.pipeline)
+        except (SwapFailed, FileNotFoundError):
             return None  # expired meanwhile: Spark looks again
-        if sum(file.records for file in files.data) > _MOST_ROWS or files.has_equality_deletes:
-            return None
-        if any(file.format != "parquet" for file in files.data):
-            return None
-        key = Keys(pa.table({"pipeline": [self.pipeline]}))
-        try:
-            found, _ = look_up(files, attempt.schema, key, ["batch", "previous", "path", "size", "modified"])
-        except FileNotFoundError:
-            return None  # expired under the lookup: Spark looks again
-        return pa.concat_tables(hits.rows for hits in found) if found else None
-
-    def _newest(self, history: pa.Table, batch: str) -> dict[str, FileVersion]:
-        """Return the newest version of every file that the batches up to one have loaded."""
-        links = history.group_by(["batch", "previous"]).aggregate([])
-        chain = self._chain(links, batch)
-        place = pc.index_in(history["batch"], value_set=chain["batch"].combine_chunks())
-        counted = history.append_column("place", place).filter(pc.is_valid(place))
-        # The chain begins with the newest batch: the first version that is met is the newest.
-        newest: dict[str, FileVersion] = {}
-        columns = counted.sort_by("place").select(["path", "size", "modified"]).to_pydict()
-        for path, size, modified in zip(*columns.values(), strict=True):
-            newest.setdefault(path, FileVersion(path, size, modified))
-        return newest
 
     def _on_chain(self, batch: str) -> DataFrame:
         """Return the rows of the batches that count, with their batch's place in the chain."""
         if not exists(self.engine, self.table):
             raise LoadedFilesDamaged(str(self.table), batch)
         own = self.engine.spark.table(self.table.sql).where(F.col("pipeline") == self.pipeline)
-        chain = self._chain(to_arrow(own.select("batch", "previous").distinct()), batch)
+        chain = chain_of(to_arrow(own.select("batch", "previous").distinct()), batch, self.table)
         return own.join(F.broadcast(from_arrow(self.engine.spark, chain)), "batch")
 
     def record(self, files: Iterable[FileVersion], *, batch: str, previous: str | None, run: str) -> bool:
@@ -215,7 +167,7 @@ class LoadedFiles:
     def _without_old(self, rows: pa.Table, published: str) -> pa.Table:
         own = rows.filter(pc.equal(rows["pipeline"], self.pipeline))
         links = own.group_by(["batch", "previous"]).aggregate([("written_at", "max")])
-        chain = self._chain(links, published)["batch"].combine_chunks()
+        chain = chain_of(links, published, self.table)["batch"].combine_chunks()
         spare = links.filter(pc.invert(pc.is_in(links["batch"], value_set=chain)))
         spare = spare.sort_by([("written_at_max", "descending")]).slice(_SPARE)
         before = pa.scalar(datetime.now(UTC) - KEPT_FOR, spare["written_at_max"].type)
@@ -228,25 +180,3 @@ class LoadedFiles:
             return attempt.write(rows, f"files-{uuid4()}")
         frame = from_arrow(self.engine.spark, rows).coalesce(1)
         return stage(self.engine, self.table, frame, f"files-{batch}")
-
-    def _chain(self, links: pa.Table, batch: str) -> pa.Table:
-        """Return the batches that count, each with its place: higher is newer."""
-        batches, previous = links["batch"].combine_chunks(), links["previous"].combine_chunks()
-        # Places in the column instead of names: a chain of a million batches takes some megabytes.
-        before = pc.index_in(previous, batches).to_pylist()
-        chain: list[int] = []
-        name: str | None = batch
-        at: int | None = pc.index(batches, batch).as_py()
-        while name is not None:
-            if at is None or at < 0 or len(chain) == len(batches):
-                raise LoadedFilesDamaged(str(self.table), name)
-            chain.append(at)
-            name, at = previous[at].as_py(), before[at]
-        places = pa.array(range(len(chain), 0, -1), pa.int64())
-        return pa.table({"batch": batches.take(pa.array(chain)), "place": places})
-
-
-def _compare(known: Mapping[str, FileVersion], listed: Sequence[FileVersion]) -> Compared:
-    fresh = frozenset(file.path for file in listed if file.path not in known)
-    changed = {f.path: known[f.path] for f in listed if f.path not in fresh and known[f.path] != f}
-    return Compared(fresh, changed)

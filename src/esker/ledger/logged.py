@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from esker.engine.iceberg.commit import Attempt
-from esker.errors import SideTableForeign
-from esker.ledger.owed import GAPS, LOGGED, LOGGED_AT, as_text, gaps_in, logged_at, logged_in
+from esker.ledger.owed import GAPS, LOGGED, LOGGED_AT, as_text, first_kept, gaps_in, logged_in
+from esker.ledger.settled import logged_upto
 from esker.ledger.side_table import SideTable
 from esker.ledger.stored_json import as_document
 
@@ -21,6 +21,8 @@ __all__ = [
     "went_on",
 ]
 
+_MOST_OF_GAPS = 1_000
+"""Bytes. Hive's metastore and others cut or refuse long properties."""
 _reached: dict[str, int] = {}
 """How far side tables are, by uuid, as this process has seen them: only a repair takes them back."""
 
@@ -32,12 +34,7 @@ def reached(side: SideTable) -> int | None:
 
 def look_at(side: SideTable, attempt: Attempt) -> int:
     """Return the last changeset in a side table, or raise SideTableForeign if it is not the one we know."""
-    if attempt.uuid != side.uuid:
-        raise SideTableForeign(str(side.id))
-    at = logged_at(attempt.properties)
-    if at is not None and attempt.descends(*at) is False:
-        raise SideTableForeign(str(side.id))
-    _reached[side.uuid] = logged_in(attempt.properties)
+    _reached[side.uuid] = logged_upto(side.id.name, side.uuid, attempt)
     return _reached[side.uuid]
 
 
@@ -52,8 +49,18 @@ def forget(uuid: str) -> None:
 
 
 def gap_property(properties: Mapping[str, str], first: int, last: int) -> dict[str, str]:
-    """Return the property by which a change log says which changesets it lacks, with some more."""
-    return {GAPS: as_text([*gaps_in(properties), (first, last)])}
+    """Return the property by which a change log says which changesets it lacks, with some more.
+
+    What was forgotten since is no gap any more. Where the gaps are very many, the oldest become one: what is
+    between them could be read up to the next gap only.
+    """
+    gaps = [gap for gap in gaps_in(properties) if gap[1] >= first_kept(properties)]
+    if gaps and gaps[-1][1] + 1 == first:
+        first = gaps.pop()[0]
+    gaps.append((first, last))
+    while len(as_text(gaps)) > _MOST_OF_GAPS:
+        gaps[:2] = [(gaps[0][0], gaps[1][1])]
+    return {GAPS: as_text(gaps)}
 
 
 def skipped(properties: Mapping[str, str], upto: int) -> dict[str, str]:

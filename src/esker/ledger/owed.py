@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from esker.errors import LedgerUnreadable
 from esker.ledger.stored_json import as_text, check_fields, read_property
 
@@ -186,5 +183,8 @@ def as_places(files: Iterable[Any]) -> tuple[Place, ...]:
 
 def places_in(listed: bytes) -> tuple[Place, ...]:
     """Return names and sizes as they stand in a file of their own."""
+    import pyarrow as pa  # noqa: PLC0415 (not for properties alone)
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     found = pq.read_table(pa.BufferReader(listed)).to_pydict()
     return as_places(zip(found["name"], found["size"], strict=True))

@@ -12,10 +12,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId
-from esker.ledger.side_table import QUALITY, OpenSide, Stamp
+from esker.engine.session import Engine
+from esker.ledger.logged import logged_in, logged_properties
+from esker.ledger.side_table import QUALITY, OpenSide, SideTable, Stamp
+from esker.ledger.upkeep import put_together
 from esker.project.types import Column, Plain
 
 QUALITY_COLUMNS = (
@@ -55,6 +59,20 @@ class Quality(OpenSide):
             "run": stamp.run,
             "measured_at": stamp.moment,
         }
+
+    @classmethod
+    def put_together(cls, engine: Engine, side: SideTable) -> None:
+        """Put the files of a history together, once they are many. Every figure stays."""
+
+        def marks(attempt: Attempt, snapshot: int, sequence: int) -> dict[str, str]:
+            return logged_properties(logged_in(attempt.properties), snapshot, sequence)
+
+        put_together(
+            engine,
+            side.id,
+            lambda rows, is_whole: rows.sort_by([("changeset", "ascending"), ("metric", "ascending")]),
+            marks=marks,
+        )
 
     def write(
         self,

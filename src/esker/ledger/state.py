@@ -52,6 +52,14 @@ remembered = sa.Table(
     sa.Column("entry", sa.String(64), nullable=False),
     sa.Column("position", sa.Text, nullable=False),
 )
+checked = sa.Table(
+    "esker_checked",
+    _schema,
+    sa.Column("project", sa.String(127), primary_key=True),
+    sa.Column("pipeline", sa.String(63), primary_key=True),
+    sa.Column("what", sa.String(16), primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False),
+)
 holds = sa.Table(
     "esker_holds",
     _schema,

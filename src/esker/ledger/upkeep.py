@@ -55,7 +55,12 @@ def put_together(
         if attempt.data_files < MANY_FILES:
             return
         if _rewrite(attempt, keep, is_old, marks):
-            expire_snapshots(engine, table, keep=_KEPT_SNAPSHOTS, before=datetime.now(UTC) - KEPT_FOR)
+            expire_old(engine, table)
+
+
+def expire_old(engine: Engine, table: TableId) -> None:
+    """Expire the snapshots of a table of Esker's own that nobody reads any more."""
+    expire_snapshots(engine, table, keep=_KEPT_SNAPSHOTS, before=datetime.now(UTC) - KEPT_FOR)
 
 
 def _rewrite(

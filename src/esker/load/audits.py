@@ -24,10 +24,11 @@ from esker.engine.cleanup import cleaning_up
 from esker.engine.compat import snapshot_frame
 from esker.engine.current_catalog import current_catalog
 from esker.engine.failures import SQL_MISTAKES, explained, said_of_sql
-from esker.engine.iceberg.commit import STAGED, Attempt, SwapFailed
+from esker.engine.iceberg.commit import Attempt, SwapFailed
 from esker.engine.iceberg.metadata import SnapshotId
 from esker.engine.iceberg.rounds import rounds
 from esker.engine.iceberg.table import TableId, find_snapshot_at
+from esker.engine.iceberg.table_metadata import STAGED
 from esker.engine.session import Engine
 from esker.errors import Held, InvalidRule, Tripped
 from esker.ledger.quality import Measure

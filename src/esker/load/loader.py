@@ -16,8 +16,10 @@ from esker.events import Listener, Progressed, Reached, Step
 from esker.ledger.delete_memory import DeleteMemory
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.outbox import drain
+from esker.ledger.quality import Quality
 from esker.ledger.retention import Retained, trim
-from esker.ledger.side_table import DELETES
+from esker.ledger.side_table import DELETES, QUALITY
+from esker.ledger.upkeep import MANY_FILES
 from esker.load.audits import AuditedChange, Audits
 from esker.load.batch import Batch, Loading
 from esker.load.counts import RowCounts
@@ -163,10 +165,13 @@ class Loader:
         return None
 
     def put_together(self, now: datetime) -> None:
-        """Put the files of the memory of deletes together, if this run added to them and they are many."""
+        """Put the files of tables beside the table together, if this run added to them and they are many."""
         side, memory = self.publisher.sides.get(DELETES), self.loading.memory
         if side is not None and memory is not None:
             DeleteMemory.put_together(self.loading.engine, side, now, memory.longest)
+        history = self.publisher.sides.get(QUALITY)
+        if history is not None and self.publisher.figures >= MANY_FILES:
+            Quality.put_together(self.loading.engine, history)
 
     def forget(self, now: datetime) -> str | None:
         """Take old changes out of the change log, once a day; return why that could not be done."""

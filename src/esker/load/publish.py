@@ -141,6 +141,8 @@ class Publisher:
     """What others did to the table, in words, each once."""
     quality: Callable[[], Quality] | None = None
     """Opens the quality history, and makes it when there is none; None where none is kept."""
+    figures: int = 0
+    """How many files the quality history had when it was opened last."""
     _epoch: int | None = None
 
     def publish(
@@ -306,6 +308,7 @@ class Publisher:
         """Return a batch with what was measured of it. Its snapshot is built already: the figures name it."""
         assert self.quality is not None
         quality = self.quality()
+        self.figures = quality.opened.data_files
         stamp = Stamp(self.pipeline, self.run, "", changeset, datetime.now(UTC))
         rows, before = attempt.built_records(), attempt.records_at(stamp.moment - _DAY)
         measures = [Measure("record_count", "table", rows), *made.measures]

@@ -14,10 +14,11 @@ from esker.contracts.evolution import (
     with_changes,
     with_required,
 )
-from esker.engine.iceberg.create import NewTable
-from esker.engine.iceberg.table import TABLE_DEFAULTS, Table, TableId
+from esker.engine.iceberg.new_table import NewTable
+from esker.engine.iceberg.table_id import TABLE_DEFAULTS, TableId
+from esker.engine.iceberg.table_metadata import Table
 from esker.errors import ColumnsFrozen, TypeConflict, UnsuitableKey
-from esker.ledger.change_log import log_columns
+from esker.ledger.change_columns import log_columns
 from esker.ledger.stored_json import as_text, read_property
 from esker.load.keys import identifying_key, keyed_columns, version_columns
 from esker.pipeline.table_changes import (

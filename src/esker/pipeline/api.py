@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from esker.engine.iceberg.table import TableId, find_table, named_table
 from esker.engine.session import Engine
-from esker.errors import BackfillUnsuitable, EskerError, Held, NotWithoutSpark, ReaderNotInstalled
+from esker.errors import BackfillUnsuitable, Held, NotWithoutSpark, ReaderNotInstalled
 from esker.events import Listener, silent
 from esker.ledger.holds import Hold
 from esker.ledger.point import Point
@@ -25,31 +25,23 @@ from esker.pipeline.backfill import backfill
 from esker.pipeline.change_report import Changes
 from esker.pipeline.changes import read_changes
 from esker.pipeline.deliver import DeliveryResult
-from esker.pipeline.discovery import discover, gather
+from esker.pipeline.discovery import discover
 from esker.pipeline.doctor import Finding, examine
-from esker.pipeline.due import due_pipelines
 from esker.pipeline.families import recall
 from esker.pipeline.forget import ForgottenConsumer, forget_consumer
 from esker.pipeline.fsck import Fsck, Repair, apply_repair, fsck, plan_repairs
 from esker.pipeline.ids import read_row_ids
 from esker.pipeline.infer import Inferred, infer_contract
-from esker.pipeline.layout_notes import layout_notes
 from esker.pipeline.metadata import TableMetadata
 from esker.pipeline.named import naming
-from esker.pipeline.order import in_order
 from esker.pipeline.peek import Peeked, peek
 from esker.pipeline.plan import (
     PipelinePlan,
     apply_changes,
-    compare_and_plan,
-    open_reader,
     through_transform,
 )
-from esker.pipeline.quality import Figure, read_quality
-from esker.pipeline.quarantine import Choice, Waiting, discard, list_waiting, replay, show_waiting
+from esker.pipeline.quarantine import Choice, discard, replay, show_waiting
 from esker.pipeline.read import read_source
-from esker.pipeline.reader_notes import reader_notes
-from esker.pipeline.reading import ReadingProject
 from esker.pipeline.reconcile import Reconciliation, reconcile
 from esker.pipeline.reindex import (
     GivenUpReindex,
@@ -59,13 +51,12 @@ from esker.pipeline.reindex import (
     reindex,
     reindex_ids,
 )
-from esker.pipeline.result import RunReport, RunResult
-from esker.pipeline.rules import awaited
-from esker.pipeline.run import run_pipeline, run_pipelines
-from esker.pipeline.show import TableReport, show_table
+from esker.pipeline.result import RunResult
+from esker.pipeline.run import run_pipeline
+from esker.pipeline.running import RunningProject
 from esker.pipeline.sql.run import Answer, Session
+from esker.pipeline.tables_by_spark import TablesBySpark
 from esker.pipeline.windows import WindowLine, list_windows
-from esker.project import Pipeline
 from esker.sources import Span
 from esker.sources.handed_over import HandedOver
 
@@ -75,13 +66,13 @@ if TYPE_CHECKING:
     from esker.reading.tasks import ReindexTask
 
 
-class OpenProject(ReadingProject):
+class OpenProject(RunningProject):
     """A project that can be run. Spark starts with the first thing that needs it."""
 
     @cached_property
     def engine(self) -> Engine:
         """Spark, set up for this project."""
-        return Engine.start(self.project)
+        return self._started()
 
     def _start(self) -> Engine:
         return self.engine
@@ -89,14 +80,6 @@ class OpenProject(ReadingProject):
     @property
     def _is_started(self) -> bool:
         return "engine" in self.__dict__
-
-    def run(self, pipeline: str, listen: Listener = silent) -> RunResult:
-        """Load what is new in a pipeline's source. Raises the error of a run that failed."""
-        self._find(pipeline)
-        result = run_pipeline(self.project, self._start, self.state, pipeline, listen)
-        if result.error is not None:
-            raise result.error
-        return result
 
     def load(
         self,
@@ -175,26 +158,12 @@ class OpenProject(ReadingProject):
         self._recall(pipeline)
         return reject(self.project, self._start, self.state, pipeline)
 
-    def quarantined(self, pipelines: Sequence[str] = ()) -> list[Waiting]:
-        """Return what waits in quarantine, by table and broken rules."""
-        return list_waiting(self.engine, self.names(pipelines))
-
     def show_quarantined(
         self, pipeline: str, choice: Choice | None = None, *, limit: int = 20
     ) -> list[Mapping[str, Any]]:
         """Return rows of a pipeline that wait in quarantine, newest first."""
         self._recall(pipeline)
         return show_waiting(self.engine, pipeline, choice or Choice(), limit)
-
-    def quality(
-        self, table: str, as_of: str | None = None, beside: str | None = None, *, held: bool = False
-    ) -> list[Figure]:
-        """Return what the checks of a table found last, at a point and beside another one.
-
-        Points are changesets or times. With `held`, what they found in batches that were held. Raises
-        NoQuality or UnknownPoint.
-        """
-        return read_quality(self.engine, self.table_id(table), as_of, beside, held=held)
 
     def replay(self, pipeline: str, choice: Choice | None = None, listen: Listener = silent) -> RunResult:
         """Check rows in quarantine with today's contract and load those that are good now.
@@ -208,68 +177,6 @@ class OpenProject(ReadingProject):
         """Leave rows in quarantine for good; return how many. Raises NotInQuarantine or PipelineBusy."""
         self._recall(pipeline)
         return discard(self.project, self._start, self.state, pipeline, choice or Choice())
-
-    def run_all(
-        self, pipelines: Sequence[str] = (), *, only_due: bool = False, listen: Listener = silent
-    ) -> RunReport:
-        """Run pipelines, or all; errors are in the report. With `only_due`, those that are due.
-
-        One that reads the table of another, or whose contract refers to it, runs behind it. A family runs a
-        pipeline for each table that its database has now.
-        """
-        wanted = self._chosen(pipelines)
-        if only_due:
-            self._recall_all()
-            wanted = self._due(wanted)
-        gathered = gather(self.project, self._start, self.state, wanted)
-        names = in_order(self.project, self._due(gathered.names) if only_due else gathered.names)
-        done = run_pipelines(self.project, self._start, self.state, names, listen)
-        return RunReport([*gathered.results, *done.pipelines])
-
-    def _due(self, names: Sequence[str]) -> list[str]:
-        due = due_pipelines(self.project, self.state, self.state.now())
-        return [name for name in names if name in due]
-
-    def plan(self, pipelines: Sequence[str] = ()) -> list[PipelinePlan]:
-        """Return what runs would do, and how contract, table and source differ. Nothing is changed.
-
-        What keeps a run from beginning is the plan's error; the others are planned all the same.
-        """
-        names = self._chosen(pipelines)
-        self._start()  # what goes wrong here is no pipeline's
-        return [plan for name in names for plan in self._plans(name)]
-
-    def _plans(self, name: str) -> list[PipelinePlan]:
-        family = self.project.family_of(name)
-        if family is None:
-            return [self._planned(name)]
-        try:
-            found = discover(self.project, self._start, self.state, family).of(name)
-        except EskerError as error:
-            return [self._unplanned(name, family.base, error)]
-        unsuited = (
-            self._unplanned(each.pipeline, family.base, each.error, each.target) for each in found.unsuited
-        )
-        return [*(self._planned(each) for each in found.names), *unsuited]
-
-    def _planned(self, name: str) -> PipelinePlan:
-        try:
-            with naming(name), closing(open_reader(self.engine, name)) as source:
-                plan = compare_and_plan(self.engine, self.state, name, source)
-                told = (
-                    *layout_notes(self.engine, plan, source),
-                    *reader_notes(self.engine, plan),
-                    *awaited(self.engine, name, plan.table),
-                )
-                return replace(plan, notes=(*plan.notes, *told))
-        except EskerError as error:
-            return self._unplanned(name, self.project.pipeline(name), error)
-
-    def _unplanned(
-        self, name: str, pipeline: Pipeline, error: EskerError, table: str | None = None
-    ) -> PipelinePlan:
-        place = TableId(self.project.catalog_name(pipeline.catalog), table or pipeline.table)
-        return PipelinePlan(name, place, pipeline.mode, (), (), (), (), None, error=error)
 
     def apply(self, plans: Sequence[PipelinePlan]) -> None:
         """Make the table changes of plans; no rows are loaded. Raises the error of a plan that has one."""
@@ -318,11 +225,7 @@ class OpenProject(ReadingProject):
 
         Raises TableNotFound for one that is neither there nor declared.
         """
-        return TableMetadata.of(self.engine, self.table_id(table))
-
-    def show(self, table: str, *, where: str | None = None, limit: int = 10) -> TableReport:
-        """Return a report on a table."""
-        return show_table(self.engine, self.table_id(table), where=where, limit=limit)
+        return TableMetadata.of(TablesBySpark(self.engine), self.table_id(table))
 
     def read_changes(
         self, table: str, since: Point | None = None, until: Point | None = None, *, limit: int = 20
@@ -453,28 +356,6 @@ class OpenProject(ReadingProject):
         """Do what a plan says; look again afterwards. Raises PipelineBusy and RepairOutdated."""
         apply_repair(self.engine, self.state, found, repair)
 
-    def names(self, pipelines: Sequence[str] = ()) -> list[str]:
-        """Return the named pipelines, or all, or raise UnknownPipeline.
-
-        Of families these are the pipelines of tables that were found before: no database is asked.
-        """
-        self._recall_all()
-        found: list[str] = []
-        for name in self._chosen(pipelines):
-            if name in self.project.families:
-                found += [each for each in self.project.pipelines if each.startswith(f"{name}.")]
-            else:
-                self.project.pipeline(name)
-                found.append(name)
-        return found
-
-    def _chosen(self, pipelines: Sequence[str]) -> list[str]:
-        """Return what is named, or all that is declared: pipelines, families, and pipelines of these."""
-        for name in pipelines:
-            self.project.check_name(name)
-        declared = [name for name in self.project.pipelines if self.project.family_of(name) is None]
-        return list(pipelines) or [*declared, *self.project.families]
-
     def _frame_of_changes(self, changes: ChangeRange) -> DataFrame:
         from esker.pipeline.frames import frame_of_changes  # noqa: PLC0415
 
@@ -489,16 +370,6 @@ class OpenProject(ReadingProject):
         from esker.pipeline.frames import frame_of_task  # noqa: PLC0415
 
         return frame_of_task(self.engine, task)
-
-    def _find(self, name: str) -> None:
-        """Make sure of a pipeline whose source is going to be read; a family's database is asked for it."""
-        family = self.project.family_of(name)
-        if family is not None and name == family.name:
-            recall(self.project, self.state, family)
-        elif family is not None:
-            for each in discover(self.project, self._start, self.state, family).of(name).unsuited:
-                raise each.error
-        self.project.pipeline(name)
 
     def _recall(self, name: str) -> None:
         """Make sure of a pipeline; a family's database is asked when nothing is known of its tables."""

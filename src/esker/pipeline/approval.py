@@ -51,7 +51,7 @@ def reject(project: Project, start: Start, state: State, name: str) -> Hold:
             engine = start()
             engine.open_catalog(table.catalog)
             source = engine.project.pipeline(name).source.fingerprint
-            entry, _ = standing(engine, table, name, source)
+            entry, _ = standing(Attempt(engine, table), table, name, source, project.project)
             check_hold(state, project, waiting, entry)
             attempt = Attempt(engine, table)
             publisher = Publisher(engine, table, name, source, new_run_id())

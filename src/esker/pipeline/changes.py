@@ -9,7 +9,7 @@ from esker.engine.session import Engine
 from esker.ledger.change_log import CHANGESET, ROW
 from esker.ledger.point import Point
 from esker.pipeline.change_report import Changes
-from esker.pipeline.show import as_mapping
+from esker.pipeline.tables_by_spark import as_mapping
 
 
 def read_changes(

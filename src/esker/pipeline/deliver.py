@@ -109,12 +109,14 @@ def deliver(
     retry_dead: bool = False,
     ends: threading.Event | None = None,
     lake: Lake | None = None,
+    hands_over: bool = False,
 ) -> DeliveryResult:
     """Deliver what is new to a consumer. Errors are in the result; only an interruption is raised.
 
     With `retry_dead`, dead letters are sent first, each as its row is by now. When `ends` is set, it stops
     behind the step that it is at. A reindex that has sent all rows, and was stopped then, is ended first.
-    With a `lake`, Spark starts only for what this process cannot do alone.
+    With a `lake`, Spark starts only for what this process cannot do alone. One that `hands_over` has somebody
+    who delivers with Spark: what Spark would do where it is, such as large steps, is an error here then.
     """
 
     def with_spark(delivery: Delivery, result: DeliveryResult) -> Iterator[DeliveryResult]:
@@ -151,7 +153,9 @@ def deliver(
                 return
 
     here = None if retry_dead else steps
-    return with_delivery(project, start, state, name, listen, with_spark, here=here, lake=lake)
+    return with_delivery(
+        project, start, state, name, listen, with_spark, here=here, lake=lake, hands_over=hands_over
+    )
 
 
 def with_delivery(
@@ -164,6 +168,7 @@ def with_delivery(
     *,
     here: InProcess | None = None,
     lake: Lake | None = None,
+    hands_over: bool = False,
 ) -> DeliveryResult:
     """Do something for a consumer while nobody else delivers to it. Errors are in the result.
 
@@ -178,7 +183,7 @@ def with_delivery(
     result = DeliveryResult(name, "succeeded", table)
     try:
         with held(state, lease_of(project, name)) as lease:
-            opening = _Opening(project, state, lease, listen)
+            opening = _Opening(project, state, lease, listen, alone=not (has_spark() or hands_over))
             if here is not None and lake is not None:
                 growing = _with_as_little_as_possible(opening, start, result, work, here, lake)
             else:
@@ -221,6 +226,8 @@ class _Opening:
     state: State
     lease: Lease
     listen: Listener
+    alone: bool
+    """There is no Spark to go to."""
 
 
 def _with_as_little_as_possible(
@@ -246,7 +253,9 @@ def _in_process(
     project, name = opening.project, result.consumer
     subscription, target = subscribed(project, name), opened(project, name)
     try:
-        delivery = open_here(lake, opening.state, subscription, target, opening.listen, opening.lease)
+        delivery = open_here(
+            lake, opening.state, subscription, target, opening.listen, opening.lease, alone=opening.alone
+        )
     except NothingPublished:
         yield _nothing_published(result, subscription)
         return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from esker.contracts.evolution import Path, compare, find
-from esker.engine.iceberg.table import Table
+from esker.engine.iceberg.table_metadata import Table
 from esker.pipeline.alterations import (
     Declared,
     as_declared,

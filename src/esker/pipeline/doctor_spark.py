@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from esker.engine.catalogs import Binding, bind
+from esker.engine.folders import make_writable
 from esker.engine.iceberg.credentials import store_of_catalog
 from esker.engine.jars import jar_folder, missing_jars, provide_jars
 from esker.engine.logs import new_log
-from esker.engine.session import Engine, make_writable, needed_jars
+from esker.engine.session import Engine, needed_jars
 from esker.engine.store import Store, try_store
 from esker.pipeline.doctor import Finding, checked
 from esker.project import Project

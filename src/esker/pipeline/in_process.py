@@ -29,9 +29,11 @@ def open_here(
     target: Target,
     listen: Listener,
     lease: Lease | None,
+    *,
+    alone: bool,
 ) -> DeliveryInProcess:
-    """Open a delivery. Raises NothingPublished, and NeedsSpark where Spark is there and does it instead."""
-    alone = not has_spark()
+    """Open a delivery. Raises NothingPublished, and NeedsSpark, where it is not `alone` and Spark does it
+    instead."""
     table = subscription.table
     check_possible(subscription)
     try:
@@ -49,8 +51,9 @@ def open_task_here(
     lake: Lake, state: State, subscription: Subscription, target: Target, listen: Listener
 ) -> TaskInProcess:
     """Open the tasks of a reindex that has begun. Raises NeedsSpark, and ReindexUnsuitable for none."""
-    delivery = open_here(lake, state, subscription, target, listen, None)
-    return TaskInProcess(delivery, lake, alone=not has_spark())
+    alone = not has_spark()
+    delivery = open_here(lake, state, subscription, target, listen, None, alone=alone)
+    return TaskInProcess(delivery, lake, alone=alone)
 
 
 def _check_published(lake: Lake, subscription: Subscription) -> None:

@@ -25,9 +25,9 @@ from esker.engine.session import Engine
 from esker.errors import ContractExists, NoColumns, PartsMissing, UnsuitableData
 from esker.ledger.entry import Position
 from esker.load.rejected import SIDE_COLUMNS
-from esker.pipeline.metadata import TableMetadata
 from esker.pipeline.plan import open_reader, typed
 from esker.pipeline.tables import table_of
+from esker.pipeline.tables_by_spark import TablesBySpark
 from esker.project import Pipeline
 from esker.project.sources import FilesSource
 from esker.project.types import Column, Decimal, Plain, Type, quoted
@@ -85,7 +85,7 @@ def infer_contract(
     if target.exists() and not overwrite:
         raise ContractExists(shown)
     table = table_of(project, pipeline)
-    present = TableMetadata(engine, table).stored
+    present = TablesBySpark(engine).find(table)
     kept = KeptFrames(engine)
     try:
         with closing(open_reader(engine, name)) as source:

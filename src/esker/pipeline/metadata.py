@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from esker.contracts.evolution import find
-from esker.engine.iceberg.scan import ColumnStatistics, Files, column_statistics, planned_files
-from esker.engine.iceberg.table import Table, TableId, exists, find_table, list_tables
-from esker.engine.session import Engine
+from esker.engine.iceberg.table_id import TableId
+from esker.engine.iceberg.table_metadata import Table
 from esker.errors import TableNotFound
 from esker.ledger.entry import read_entry, read_head
-from esker.ledger.side_table import SIDES, SideTable
+from esker.ledger.owed import SIDES, Named
 from esker.pipeline.tables import own_tables, table_of
+from esker.pipeline.tables_seen import Statistics, TablesSeen
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.contract.model import ContractColumn
@@ -78,45 +78,35 @@ class Lineage:
     """The newest one of the table."""
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """What a table's files say of its rows. Those that are deleted stay in the files until these are
-    rewritten: `files.rows` leaves them out, figures of columns do not."""
-
-    files: Files
-    columns: list[ColumnStatistics]
-
-
 class TableMetadata:
     """What is known of one table. Each fact is looked up when somebody asks for it, and then kept."""
 
-    def __init__(self, engine: Engine, table: TableId) -> None:
-        self.engine, self.id = engine, table
+    def __init__(self, tables: TablesSeen, table: TableId) -> None:
+        self.tables, self.id = tables, table
 
     @classmethod
-    def of(cls, engine: Engine, table: TableId) -> TableMetadata:
+    def of(cls, tables: TablesSeen, table: TableId) -> TableMetadata:
         """Return what is known of a table, or raise TableNotFound where nothing is."""
-        found = cls(engine, table)
+        found = cls(tables, table)
         if found.stored is None and not found.pipelines:
-            raise TableNotFound(str(table), list_tables(engine, table.catalog))
+            raise TableNotFound(str(table), tables.names(table.catalog))
         return found
 
     @cached_property
     def stored(self) -> Table | None:
         """The table as it is; None before the first run."""
-        self.engine.open_catalog(self.id.catalog)
-        return find_table(self.engine, self.id)
+        return self.tables.find(self.id)
 
     @cached_property
     def pipelines(self) -> dict[str, Pipeline]:
         """The pipelines that load into it."""
-        project = self.engine.project
+        project = self.tables.project
         return {name: p for name, p in project.pipelines.items() if table_of(project, p) == self.id}
 
     @property
     def contract(self) -> Contract | None:
         """What it promises; of several pipelines the first contract."""
-        found = (self.engine.project.contract(name) for name in self.pipelines)
+        found = (self.tables.project.contract(name) for name in self.pipelines)
         return next((contract for contract in found if contract is not None), None)
 
     @property
@@ -165,10 +155,10 @@ class TableMetadata:
         """Where its rows come from, and what is kept beside it."""
         properties = self.stored.properties if self.stored else {}
         head = read_head(properties)
-        sides = (SideTable.registered(properties, name, self.id.catalog) for name in SIDES)
-        named = [side.id for side in sides if side is not None]
-        own = [each.table for each in own_tables(self.engine.project, self.id)]
-        there = [each for each in own if each not in named and exists(self.engine, each)]
+        sides = (Named.by(properties, name) for name in SIDES)
+        named = [TableId(self.id.catalog, side.table) for side in sides if side is not None]
+        own = [each.table for each in own_tables(self.tables.project, self.id)]
+        there = [each for each in own if each not in named and self.tables.exists(each)]
         return Lineage(
             upstream=tuple(self._upstream(name, p) for name, p in self.pipelines.items()),
             beside=tuple(str(table) for table in (*named, *there)),
@@ -178,15 +168,11 @@ class TableMetadata:
     @cached_property
     def statistics(self) -> Statistics | None:
         """Rows, files, bytes, and per column nulls and bounds, from the files' metadata; no row is read."""
-        if self.stored is None:
-            return None
-        return Statistics(
-            planned_files(self.engine, self.id, None), column_statistics(self.engine, self.stored)
-        )
+        return None if self.stored is None else self.tables.statistics(self.stored)
 
     def _upstream(self, name: str, pipeline: Pipeline) -> Upstream:
         entry = read_entry(self.stored.properties, name) if self.stored else None
-        contract = self.engine.project.contract(name)
+        contract = self.tables.project.contract(name)
         return Upstream(
             pipeline=name,
             source=pipeline.source.type,

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from esker.engine.failures import explained
 from esker.engine.session import Engine
 from esker.pipeline.plan import open_reader
-from esker.pipeline.show import as_mapping
+from esker.pipeline.tables_by_spark import as_mapping
 from esker.sources import MALFORMED, ORIGIN, RECORD, UNTIL
 
 

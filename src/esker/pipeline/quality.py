@@ -1,58 +1,19 @@
-"""The quality of a table over time: what its checks found, at a point and beside another."""
+"""The quality of a table over time, read by Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator
+from datetime import UTC
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from esker.engine.failures import explained
 from esker.engine.iceberg.lineage import line_of
-from esker.engine.iceberg.metadata import Snapshot
 from esker.engine.iceberg.table import TableId, exists
 from esker.engine.session import Engine
-from esker.errors import NoQuality, UnknownPoint
+from esker.pipeline.figures import Figure, Moment, figures
 from esker.pipeline.tables import quality_of
-
-_DAY = timedelta(days=1)
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One metric: its newest value at a point, and at an earlier one."""
-
-    metric: str
-    kind: str
-    value: float | None
-    passed: bool | None
-    measured_at: datetime
-    snapshot: int
-    changeset: int
-    earlier: float | None = None
-
-    @property
-    def change(self) -> float | None:
-        if self.value is None or self.earlier is None:
-            return None
-        return self.value - self.earlier
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "metric": self.metric,
-            "kind": self.kind,
-            "value": self.value,
-            "passed": self.passed,
-            "measured_at": self.measured_at.isoformat(),
-            "snapshot": self.snapshot,
-            "changeset": self.changeset,
-            "earlier": self.earlier,
-            "change": self.change,
-        }
 
 
 def read_quality(
@@ -70,43 +31,16 @@ def read_quality(
     the table's own snapshots. Raises NoQuality or UnknownPoint.
     """
     engine.open_catalog(table.catalog)
-    at, before = _point(as_of), _point(beside)
     history = quality_of(engine.project, table)
     rows = engine.spark.table(history.sql) if exists(engine, history) else None
-    counted = Counted(line_of(engine, table))
-    if rows is None and not counted.line:
-        raise NoQuality(str(table))
     if rows is not None and "held" in rows.columns:  # not in histories that were begun before held batches
         rows = rows.where(F.coalesce(F.col("held"), F.lit(False)) == held)
-    if held:
-        counted = Counted([])  # no held batch is among its snapshots
+    stored = (lambda point: _stored(rows, point)) if rows is not None else None
     with explained(f'cannot read the quality of "{table}"', engine.log):
-        now = _newest(rows, counted, at)
-        then = _newest(rows, counted, before) if beside else {}
-    order = ("table", "audit", "rule")
-    found = sorted(now.values(), key=lambda each: (order.index(each.kind), each.metric))
-    return [
-        replace(each, earlier=then[each.kind, each.metric].value)
-        if (each.kind, each.metric) in then
-        else each
-        for each in found
-    ]
+        return figures(str(table), line_of(engine, table), stored, as_of, beside, held=held)
 
 
-_Figures = dict[tuple[str, str], Figure]
-
-
-def _newest(rows: DataFrame | None, counted: Counted, point: int | datetime | None) -> _Figures:
-    found = {(each.kind, each.metric): each for each in counted.at(point)}
-    for each in _stored(rows, point) if rows is not None else ():
-        known = found.get((each.kind, each.metric))
-        # A history stays where it is when a pipeline's contract goes: what is newer counts.
-        if known is None or known.changeset <= each.changeset:
-            found[each.kind, each.metric] = each
-    return found
-
-
-def _stored(rows: DataFrame, point: int | datetime | None) -> Iterator[Figure]:
+def _stored(rows: DataFrame, point: Moment | None) -> Iterator[Figure]:
     """Yield the figures that a quality history holds at a point."""
     if isinstance(point, int):
         rows = rows.where(F.col("changeset") <= point)
@@ -124,65 +58,3 @@ def _stored(rows: DataFrame, point: int | datetime | None) -> Iterator[Figure]:
             row["snapshot"],
             row["changeset"],
         )
-
-
-def _point(text: str | None) -> int | datetime | None:
-    if text is None or text.isdigit():
-        return None if text is None else int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UnknownPoint(text, "write a changeset, or a time: 2026-11-03 or 2026-11-03T14:00") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Counted:
-    """How many rows a table had, as the summaries of its snapshots tell. Nothing is written for it."""
-
-    line: Sequence[Snapshot]
-    """The table's snapshots that are not expired, oldest first."""
-
-    def at(self, point: int | datetime | None) -> Iterator[Figure]:
-        """Yield the figures at a changeset or a time, or the newest ones."""
-        place = None
-        for index, (snapshot, changeset) in enumerate(zip(self.line, self._changesets, strict=True)):
-            is_there = changeset <= point if isinstance(point, int) else True
-            if isinstance(point, datetime):
-                is_there = snapshot.committed_at <= point
-            place = index if is_there else place
-        if place is None:
-            return
-        snapshot, changeset = self.line[place], self._changesets[place]
-        rows = _rows(snapshot)
-        yield _figure("record_count", rows, snapshot, changeset)
-        day_ago = [each for each in self.line if each.committed_at <= snapshot.committed_at - _DAY]
-        before = _rows(day_ago[-1]) if day_ago else None
-        if rows is not None and before is not None:
-            yield _figure("daily_growth", rows - before, snapshot, changeset)
-
-    @cached_property
-    def _changesets(self) -> list[int]:
-        """The last changeset up to each snapshot."""
-        told = [each.summary.get("esker.changeset") for each in self.line]
-        first = next((int(number) for number in told if number is not None), 0)
-        is_cut = bool(self.line) and self.line[0].parent is not None
-        reached = max(first - 1, 0) if is_cut else 0
-        found = []
-        for number in told:
-            reached = int(number) if number is not None else reached
-            found.append(reached)
-        return found
-
-
-def _figure(metric: str, value: int | None, snapshot: Snapshot, changeset: int) -> Figure:
-    number = None if value is None else float(value)
-    return Figure(metric, "table", number, None, snapshot.committed_at, snapshot.id, changeset)
-
-
-def _rows(snapshot: Snapshot) -> int | None:
-    """Return how many rows a snapshot has; None where it does not say, or rows were deleted by value."""
-    total = snapshot.summary.get("total-records")
-    if total is None or int(snapshot.summary.get("total-equality-deletes", "0")):
-        return None
-    return int(total) - int(snapshot.summary.get("total-position-deletes", "0"))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -28,8 +27,9 @@ from esker.load.unknown import NEW_COLUMN
 from esker.pipeline.resolve import resolve
 from esker.pipeline.result import RunResult
 from esker.pipeline.run import Start, run_pipeline
-from esker.pipeline.show import as_mapping
 from esker.pipeline.tables import quarantine_of, table_of
+from esker.pipeline.tables_by_spark import as_mapping
+from esker.pipeline.waiting import Waiting
 from esker.project import Project
 from esker.project.reserved import is_own
 from esker.project.types import Array, Column, Map, Struct
@@ -54,30 +54,6 @@ class Choice:
         if self.ids:
             rows = rows.where(_id().isin(list(self.ids)))
         return rows
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Rows of one table that wait, by the rules that they break."""
-
-    table: str
-    pipeline: str
-    rules: tuple[str, ...]
-    rows: int
-    first_at: datetime
-    last_at: datetime
-    example: str
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "table": self.table,
-            "pipeline": self.pipeline,
-            "rules": list(self.rules),
-            "rows": self.rows,
-            "first_at": self.first_at.isoformat(),
-            "last_at": self.last_at.isoformat(),
-            "example": self.example,
-        }
 
 
 def list_waiting(engine: Engine, pipelines: Sequence[str]) -> list[Waiting]:

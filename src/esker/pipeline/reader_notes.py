@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from esker.engine.iceberg.table import Table, find_table
-from esker.engine.session import Engine
-from esker.pipeline.plan import PipelinePlan
+from esker.engine.iceberg.table_metadata import Table
+from esker.pipeline.planned import Find, PipelinePlan
+from esker.project import Project
 from esker.project.pipelines import Pipeline
 from esker.project.readers import CODEC, READERS, contradictions, unreadable_columns
 
 
-def reader_notes(engine: Engine, plan: PipelinePlan) -> tuple[str, ...]:
+def reader_notes(project: Project, plan: PipelinePlan, find: Find) -> tuple[str, ...]:
     """Return what people should know of a plan whose pipeline names its readers."""
-    pipeline = engine.project.pipeline(plan.pipeline)
+    pipeline = project.pipeline(plan.pipeline)
     if not pipeline.readers:
         return ()
-    present = find_table(engine, plan.table)
+    present = find(plan.table)
     notes = [_written(pipeline)] if present is None else list(_stored(pipeline, present))
     declared = {name.lower() for name in pipeline.columns}
     found = (column for column in plan.columns if column.name.lower() not in declared)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +14,6 @@ from esker.engine.pins import has_spark
 from esker.errors import ReaderNotInstalled, ScanInvalid, SparkNotInstalled, TableNotFound
 from esker.events import Listener, silent
 from esker.ledger.point import Point
-from esker.ledger.state import State
-from esker.pipeline.change_report import Changes
-from esker.pipeline.families import recall_all
-from esker.pipeline.windows import WindowLine, list_windows
 from esker.project import Project, load_project
 
 if TYPE_CHECKING:
@@ -24,7 +21,10 @@ if TYPE_CHECKING:
 
     from esker.changes.ranges import ChangeRange
     from esker.engine.session import Engine
+    from esker.ledger.state import State
+    from esker.pipeline.change_report import Changes
     from esker.pipeline.deliver import DeliveryReport, DeliveryResult
+    from esker.pipeline.windows import WindowLine
     from esker.reading.lake import Lake
     from esker.reading.scan import TableScan
     from esker.reading.tasks import Access, ReindexTask
@@ -35,6 +35,11 @@ class ReadingProject:
 
     Where PySpark is not installed, `esker.open` gives this one.
     """
+
+    hands_over = False
+    """Somebody else delivers with Spark what Spark would do here, such as large steps, if it were here."""
+    only_runs: Sequence[str] | None = None
+    """The pipelines that this process runs, or all if none is named, before it ends; None if it may go on."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -47,6 +52,8 @@ class ReadingProject:
     @cached_property
     def state(self) -> State:
         """The state database."""
+        from esker.ledger.state import State
+
         return State.open(self.project)
 
     def changes(
@@ -63,7 +70,7 @@ class ReadingProject:
         ChangesForgotten, ChangesMissing, ChangesDiverged and NotWithoutSpark.
         """
         lake = self._lake
-        from esker.changes.ranges import changes_of  # noqa: PLC0415
+        from esker.changes.ranges import changes_of
 
         catalog, name = self._named(table)
         return changes_of(lake, catalog, name, since, until, self._frame_of_changes)
@@ -72,6 +79,8 @@ class ReadingProject:
         self, table: str, since: Point | None = None, until: Point | None = None, *, limit: int = 20
     ) -> Changes:
         """Return the first changes of a table after one point, up to another, and how many there are."""
+        from esker.pipeline.change_report import Changes
+
         return Changes.of(self.changes(table, since, until), limit)
 
     def scan(
@@ -93,8 +102,8 @@ class ReadingProject:
         Java, except for `to_spark()`. Raises TableNotFound, UnknownPoint, ScanInvalid and NotWithoutSpark.
         """
         lake = self._lake
-        from esker.reading.filter import TimeRange  # noqa: PLC0415
-        from esker.reading.scan import scan_of  # noqa: PLC0415
+        from esker.reading.filter import TimeRange
+        from esker.reading.scan import scan_of
 
         catalog, name = self._named(table)
         if time_column is None and (start is not None or end is not None):
@@ -123,7 +132,7 @@ class ReadingProject:
         neither Spark nor Java. Raises TableNotFound, UnknownPoint, ScanInvalid and NotWithoutSpark.
         """
         lake = self._lake
-        from esker.reading.tasks import TASK_SIZE, tasks_of  # noqa: PLC0415
+        from esker.reading.tasks import TASK_SIZE, tasks_of
 
         catalog, name = self._named(table)
         opened = lake.table(catalog, name) if snapshot_id is None else lake.pinned(catalog, name, snapshot_id)
@@ -146,7 +155,7 @@ class ReadingProject:
     def reindex_task(self, task: ReindexTask | Mapping[str, Any]) -> ReindexTask:
         """Return a task that came from another process, pickled or as JSON, ready to be read here."""
         access = self._access
-        from esker.reading.tasks import open_task  # noqa: PLC0415
+        from esker.reading.tasks import open_task
 
         return open_task(task, access)
 
@@ -178,7 +187,7 @@ class ReadingProject:
 
         When `ends` is set, it stops behind the step that it is at.
         """
-        from esker.pipeline.deliver import DeliveryReport  # noqa: PLC0415
+        from esker.pipeline.deliver import DeliveryReport
 
         self._recall_all()
         for name in consumers:
@@ -192,7 +201,7 @@ class ReadingProject:
     def _deliver(
         self, consumer: str, listen: Listener, *, retry_dead: bool, ends: threading.Event | None
     ) -> DeliveryResult:
-        from esker.pipeline.deliver import deliver  # noqa: PLC0415
+        from esker.pipeline.deliver import deliver
 
         return deliver(
             self.project,
@@ -203,6 +212,7 @@ class ReadingProject:
             retry_dead=retry_dead,
             ends=ends,
             lake=self._own_lake,
+            hands_over=self.hands_over,
         )
 
     def run_reindex_task(
@@ -214,7 +224,7 @@ class ReadingProject:
         starts only for what this process cannot do alone. Raises ReindexUnsuitable, SparkNotInstalled, and
         what the target raises.
         """
-        from esker.pipeline.reindex_task import run_task  # noqa: PLC0415
+        from esker.pipeline.reindex_task import run_task
 
         self._recall_all()
         self.project.consumer(consumer)
@@ -226,9 +236,14 @@ class ReadingProject:
 
     @cached_property
     def _engine(self) -> Engine:
-        from esker.engine.session import Engine  # noqa: PLC0415 (PySpark)
+        return self._started()
 
-        return Engine.start(self.project)
+    def _started(self) -> Engine:
+        from esker.engine.session import Engine
+        from esker.pipeline.brief import is_brief
+
+        ends_soon = self.only_runs is not None and is_brief(self.project, self.only_runs)
+        return Engine.start(self.project, is_brief=ends_soon)
 
     @property
     def _is_started(self) -> bool:
@@ -253,11 +268,20 @@ class ReadingProject:
         Needs neither Spark nor Java. Raises NoWindows for a source that is not read by time, and
         NotWithoutSpark.
         """
+        from esker.pipeline.windows import list_windows
+
         self._recall_all()
         self.project.check_name(pipeline)
         return list_windows(self.project, self.state, pipeline, self._properties)
 
     def _properties(self, catalog: str, table: str) -> Mapping[str, str] | None:
+        from esker.engine.iceberg.document import Undecided
+        from esker.engine.iceberg.table_id import TableId
+        from esker.reading.documents import Documents
+
+        with suppress(Undecided):  # then the reader says why, and has the words for it
+            found = Documents(self.project).find(TableId(catalog, table))
+            return found.properties if found is not None else None
         try:
             return self._lake.table(catalog, table).properties
         except TableNotFound:
@@ -266,17 +290,17 @@ class ReadingProject:
     @cached_property
     def _lake(self) -> Lake:
         try:
-            import pyiceberg.io.pyarrow  # noqa: F401, PLC0415
+            import pyiceberg.io.pyarrow  # noqa: F401
         except ModuleNotFoundError as error:
             raise ReaderNotInstalled(error.name or "pyiceberg", "esker[read]") from error
-        from esker.reading.lake import Lake  # noqa: PLC0415
+        from esker.reading.lake import Lake
 
         return Lake(self.project)
 
     @cached_property
     def _access(self) -> Access:
         lake = self._lake
-        from esker.reading.tasks import Access  # noqa: PLC0415
+        from esker.reading.tasks import Access
 
         return Access(lake, self._frame_of_task)
 
@@ -286,6 +310,8 @@ class ReadingProject:
 
     def _recall_all(self) -> None:
         if self.project.families:  # else there may be no state database, and nobody needs one
+            from esker.pipeline.families import recall_all
+
             recall_all(self.project, self.state)
 
     def _frame_of_changes(self, changes: ChangeRange) -> DataFrame:

@@ -18,7 +18,7 @@ from esker.pipeline.tables import quarantine_of
 def resolve(engine: Engine, name: str, table: TableId, resolved: DataFrame, run: str) -> None:
     """Publish what became of rows of a quarantine."""
     source = engine.project.pipeline(name).source.fingerprint
-    entry, _ = standing(engine, table, name, source)
+    entry, _ = standing(Attempt(engine, table), table, name, source, engine.project.project)
     quarantine = Quarantine.of(engine, quarantine_of(engine.project, table))
     attempt = Attempt(engine, table)
     publisher = Publisher(engine, table, name, source, run, sides={Quarantine.property: quarantine.side})

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 
-from esker.contracts.evolution import find
 from esker.contracts.plugged_in import PluggedInRows, installed
+from esker.contracts.reference import check_reference
 from esker.contracts.related import ReferencedRows, UniqueRows
 from esker.contracts.rules import CheckedRule, Related, RowRules, broken_sql
 from esker.engine.failures import JvmFailure, causes, first_line
@@ -18,10 +18,10 @@ from esker.engine.iceberg.rows import pinned_rows
 from esker.engine.iceberg.table import TableId
 from esker.engine.kept import KeptFrames
 from esker.engine.session import Engine
-from esker.errors import InvalidRule, UnknownReference
+from esker.errors import InvalidRule
 from esker.ledger.live_rows import without_deleted
 from esker.load.audits import check_audits
-from esker.pipeline.metadata import TableMetadata
+from esker.pipeline.tables_by_spark import TablesBySpark
 from esker.project import Pipeline
 from esker.project.contract import Contract
 from esker.project.contract.model import PluggedIn, Reference, RowRule, Unique
@@ -120,7 +120,7 @@ def awaited(engine: Engine, name: str, table: TableId) -> tuple[str, ...]:
         f'rule "{rule.name}" looks into table "{rule.table}", which is not there; without it the run stops'
         for rule in (contract.rules if contract is not None else ())
         if isinstance(rule, Reference)
-        and TableMetadata(engine, TableId(table.catalog, rule.table)).stored is None
+        and TablesBySpark(engine).find(TableId(table.catalog, rule.table)) is None
     )
 
 
@@ -135,7 +135,7 @@ def _is_beside(pipeline: Pipeline) -> bool:
 
 def _stored(engine: Engine, pipeline: Pipeline, table: TableId) -> DataFrame | None:
     """Return the rows that stay in the table beside those of a batch; None when there are none."""
-    present = TableMetadata(engine, table).stored
+    present = TablesBySpark(engine).find(table)
     if present is None or present.snapshot is None:
         return None
     return without_deleted(pipeline, pinned_rows(engine, present))
@@ -144,13 +144,7 @@ def _stored(engine: Engine, pipeline: Pipeline, table: TableId) -> DataFrame | N
 def _reference(
     engine: Engine, contract: Contract, rule: Reference, catalog: str, flag: str
 ) -> ReferencedRows:
-    present = TableMetadata(engine, TableId(catalog, rule.table)).stored
-    place = f"{contract.file}:{rule.line}" if rule.line else contract.file
-    if present is None:
-        raise UnknownReference(place, rule.name, f'there is no table "{rule.table}"')
-    for name in rule.to:
-        if find(present.columns, name) is None:
-            raise UnknownReference(place, rule.name, f'table "{rule.table}" has no column "{name}"')
+    present = check_reference(contract, rule, TablesBySpark(engine).find(TableId(catalog, rule.table)))
     checked = CheckedRule(rule.name, rule.severity, rule.limits)
     others = pinned_rows(engine, present)
     return ReferencedRows(checked, flag, rule.columns, rule.table, rule.to, others)

@@ -1,10 +1,8 @@
-"""Run pipelines: plan, load slice by slice, and remember how it went."""
+"""Run a pipeline with Spark: plan, and load slice by slice."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,33 +12,28 @@ from esker.engine.session import Engine
 from esker.errors import (
     ChangeNotApplied,
     EskerError,
-    Fenced,
     Held,
-    Interrupted,
     NoHold,
     PartsMissing,
     SchemaMoved,
-    StateError,
     TableMoved,
     Tripped,
-    Unexpected,
 )
 from esker.events import Listener, Reached, Step, silent
+from esker.ledger.checked import remember_checked
 from esker.ledger.entry import LedgerEntry
 from esker.ledger.holds import Hold, hold, release
-from esker.ledger.leases import LeaseTaken, held
 from esker.ledger.outbox import lag
 from esker.ledger.quarantine import REPLAYED, resolutions
 from esker.ledger.remembered import remember
-from esker.ledger.run_id import new_run_id
-from esker.ledger.runs import batch_sizes, record_end, record_start
+from esker.ledger.runs import batch_sizes
 from esker.ledger.side_table import LOG
 from esker.ledger.state import State
 from esker.load.guards import Approved
 from esker.load.loader import Loaded, Loader
 from esker.load.publish import Publisher
+from esker.pipeline.declared import digest_of
 from esker.pipeline.loading import open_loader
-from esker.pipeline.named import named
 from esker.pipeline.plan import (
     NO_ROWS,
     NOTHING_NEW,
@@ -49,30 +42,20 @@ from esker.pipeline.plan import (
     open_reader,
     plan_pipeline,
 )
-from esker.pipeline.result import RunReport, RunResult, Status
+from esker.pipeline.planned import described
+from esker.pipeline.recorded import Start, recorded
+from esker.pipeline.result import RunResult
 from esker.pipeline.tables import table_of
-from esker.pipeline.windows import missing_of
 from esker.project import Project
 from esker.project.modes import WHOLE
-from esker.project.secrets import redact
 from esker.sources import Reader, Slice, Span
 from esker.sources.quarantined import QuarantinedRows
+
+__all__ = ["SparkRun", "Start", "check_hold", "run_pipeline"]
 
 _REPLANS = 3
 _STILL_WAITING = "The rows wait on in the quarantine. Change the audit in the contract, or discard them."
 _HAND_OVER_AGAIN = "If the rows are right, hand them over again with this error: load(…, approved=error)."
-
-
-Start = Callable[[], Engine]
-"""Starts Spark, or returns the one that runs. Called once a run holds its lease, not before."""
-
-
-def run_pipelines(
-    project: Project, start: Start, state: State, names: Sequence[str], listen: Listener = silent
-) -> RunReport:
-    """Run pipelines one after the other. One that fails does not keep the others from running."""
-    once = _once(start)
-    return RunReport([run_pipeline(project, once, state, name, listen) for name in names])
 
 
 def run_pipeline(
@@ -87,91 +70,22 @@ def run_pipeline(
     approved: Approved | None = None,
     decided: Hold | None = None,
 ) -> RunResult:
-    """Run one pipeline. Errors are in the result; only an interruption is raised.
+    """Run one pipeline with Spark. Errors are in the result; only an interruption is raised.
 
     With `handed_over`, its rows are loaded in the place of the source's. Its first batch trips no guard
     with figures that a person has `approved`, or has seen in a hold that is `decided`. With `span`, that
     part of the source is loaded again.
     """
-    run_id = new_run_id()
-    result = RunResult(name, run_id, "succeeded", str(table_of(project, project.pipeline(name))))
-    try:
-        with held(state, f"{project.state_key}/{name}"):
-            return _recorded(
-                project,
-                _Run(start, state, listen, result, handed_over, span, approved or {}, decided),
-                result,
-            )
-    except LeaseTaken as taken:
-        return replace(result, status="skipped", notes=(f"another run is active: {taken.holder}",))
-    except EskerError as error:
-        return replace(result, status="failed", error=named(error, name))
-    except Exception as error:
-        return replace(result, status="failed", error=Unexpected.reported(error, redact))
 
+    def begin(result: RunResult) -> SparkRun:
+        return SparkRun(start, state, listen, result, handed_over, span, approved or {}, decided)
 
-def _once(start: Start) -> Start:
-    """Return a start that fails once: who waited a minute for a cluster does not wait for each pipeline."""
-    failure: EskerError | None = None
-
-    def started() -> Engine:
-        nonlocal failure
-        if failure is not None:
-            raise failure
-        try:
-            return start()
-        except EskerError as error:
-            failure = named(error, "")  # no pipeline's own: all get it
-            raise
-
-    return started
-
-
-def _recorded(project: Project, run: _Run, result: RunResult) -> RunResult:
-    state, listen = run.state, run.listen
-    record_start(state, project.state_key, result.pipeline, result.run_id)
-    started = time.monotonic()
-    try:
-        run.load()
-    except KeyboardInterrupt:
-        run.cancel()
-        interrupted = Interrupted()
-        with suppress(StateError):  # people hear of the interruption, whatever the history says
-            record_end(state, result.run_id, "failed", run.result.as_json(), interrupted.as_json())
-        raise interrupted from None
-    except EskerError as error:
-        status: Status = (
-            "fenced" if isinstance(error, Fenced) else "held" if isinstance(error, Held) else "failed"
-        )
-        run.result = replace(run.result, status=status, error=named(error, result.pipeline))
-    except Exception as error:
-        # A mistake in Esker must not keep the other pipelines from running, nor leave a run open.
-        run.result = replace(run.result, status="failed", error=Unexpected.reported(error, redact))
-    result = _with_missing(project, state, replace(run.result, seconds=time.monotonic() - started))
-    error_json = result.error.as_json() if result.error else None
-    try:
-        record_end(state, result.run_id, result.status, result.as_json(), error_json)
-    except StateError as error:
-        result = replace(result, notes=(*result.notes, f"not in the history: {error.reason}"))
-    listen(Reached(result.pipeline, Step.FINISHED, result.status))
-    return result
-
-
-def _with_missing(project: Project, state: State, result: RunResult) -> RunResult:
-    """Return a result that says which windows of the source are no longer tried."""
-    try:
-        missing = missing_of(project, state, result.pipeline)
-    except StateError:
-        return result  # that the history cannot be written is told anyway
-    if missing is None:
-        return result
-    notes = (*result.notes, missing.told(result.pipeline))
-    return replace(result, missing_windows=missing, notes=notes)
+    return recorded(project, state, name, listen, begin)
 
 
 @dataclass
-class _Run:
-    """One run under way. Its result says at any moment what has been published so far."""
+class SparkRun:
+    """One run under way with Spark. Its result says at any moment what has been published so far."""
 
     start: Start
     state: State
@@ -215,6 +129,10 @@ class _Run:
             self._add(notes=told)
         if failures:
             raise PartsMissing(name, failures)
+        if self._is_normal:
+            project = self.engine.project
+            digest = digest_of(project, name, plan.columns)
+            remember_checked(self.state, project.state_key, name, "declaration", digest)
 
     def _load_step(self, source: Reader, publisher: Publisher) -> PipelinePlan:
         """Plan and load; a table whose columns changed meanwhile is planned for again."""
@@ -224,7 +142,7 @@ class _Run:
             if self.decided is not None:
                 check_hold(self.state, self.engine.project, self.decided, plan.entry)
                 self.approved = {each.guard: each.rows for each in self.decided.tripped}
-            self.listen(Reached(name, Step.PLANNED, _described(plan)))
+            self.listen(Reached(name, Step.PLANNED, described(plan)))
             if waiting := [str(change) for change in plan.changes if change.needs_apply]:
                 raise ChangeNotApplied(name, waiting)
             apply_changes(self.engine, plan)
@@ -289,6 +207,7 @@ class _Run:
             source.settled(piece)
 
         if self.result.batches:
+            self.engine.has_loaded()
             now = datetime.now(UTC)
             loader.put_together(now)
             if failed := loader.forget(now):
@@ -374,9 +293,3 @@ def check_hold(state: State, project: Project, waiting: Hold, entry: LedgerEntry
         raise NoHold(
             waiting.pipeline, "Something was published since the batch was held; it counts no longer."
         )
-
-
-def _described(plan: PipelinePlan) -> str:
-    if not plan.slices:
-        return "nothing to do" if plan.is_empty else "table changes only"
-    return ", ".join(piece.summary for piece in plan.slices)

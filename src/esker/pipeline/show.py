@@ -6,32 +6,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyspark.sql import Row
-from pyspark.sql import functions as F
-
-from esker.engine.failures import JvmFailure, causes, explained, first_line
-from esker.engine.iceberg.scan import ColumnStatistics, Files, planned_files
-from esker.engine.iceberg.table import Table, TableId, list_tables
-from esker.engine.session import Engine
-from esker.errors import InvalidFilter, TableNotFound
+from esker.engine.iceberg.file_statistics import ColumnStatistics, Files
+from esker.engine.iceberg.table_id import TableId
+from esker.engine.iceberg.table_metadata import Table
+from esker.errors import TableNotFound
 from esker.pipeline.metadata import KnownColumn, TableMetadata
+from esker.pipeline.tables_seen import SnapshotLine, TablesSeen
 from esker.project.reserved import is_own
 
 _SNAPSHOTS = 10
-
-
-@dataclass(frozen=True)
-class SnapshotLine:
-    """One line of a table's history."""
-
-    snapshot_id: int
-    committed_at: str
-    operation: str
-    added_records: int
-    total_records: int
-    """Without rows that are deleted by their position."""
-    pipeline: str | None
-    changeset: int | None
 
 
 @dataclass(frozen=True)
@@ -85,66 +68,22 @@ def _own_columns(table: Table) -> list[dict[str, Any]]:
     ]
 
 
-def show_table(engine: Engine, table: TableId, *, where: str | None = None, limit: int = 10) -> TableReport:
+def show_table(
+    tables: TablesSeen, table: TableId, *, where: str | None = None, limit: int = 10
+) -> TableReport:
     """Return a report on a table, or raise TableNotFound or InvalidFilter."""
-    metadata = TableMetadata(engine, table)
+    metadata = TableMetadata(tables, table)
     found = metadata.stored
     if found is None:
-        raise TableNotFound(str(table), list_tables(engine, table.catalog))
+        raise TableNotFound(str(table), tables.names(table.catalog))
     statistics = metadata.statistics
     assert statistics is not None
-    filtered = Filtered(where, planned_files(engine, table, where)) if where else None
     return TableReport(
         metadata=metadata,
         table=found,
         files=statistics.files,
         statistics=statistics.columns,
-        snapshots=_snapshots(engine, table),
-        filtered=filtered,
-        rows=_rows(engine, table, where, limit),
+        snapshots=tables.snapshots(found, _SNAPSHOTS),
+        filtered=Filtered(where, tables.filtered(found, where)) if where else None,
+        rows=tables.rows(found, where, limit),
     )
-
-
-def _snapshots(engine: Engine, table: TableId) -> list[SnapshotLine]:
-    with explained(f'cannot read the history of table "{table}"', engine.log):
-        rows = (
-            engine.spark.table(f"{table.sql}.`snapshots`")
-            .orderBy(F.col("committed_at").desc())
-            .limit(_SNAPSHOTS)
-            .collect()
-        )
-    lines = []
-    for row in rows:
-        summary: dict[str, str] = row["summary"]
-        changeset = summary.get("esker.changeset")
-        lines.append(
-            SnapshotLine(
-                snapshot_id=row["snapshot_id"],
-                committed_at=row["committed_at"].isoformat(),
-                operation=row["operation"],
-                added_records=int(summary.get("added-records", 0)),
-                total_records=int(summary.get("total-records", 0))
-                - int(summary.get("total-position-deletes", 0)),
-                pipeline=summary.get("esker.pipeline"),
-                changeset=int(changeset) if changeset else None,
-            )
-        )
-    return lines
-
-
-def _rows(engine: Engine, table: TableId, where: str | None, limit: int) -> list[Mapping[str, Any]]:
-    frame = engine.spark.table(table.sql)
-    try:
-        if where:
-            frame = frame.where(where)
-        return [as_mapping(row) for row in frame.limit(limit).collect()]
-    except JvmFailure as error:
-        if where:
-            raise InvalidFilter(where, first_line(causes(error)[0].message)) from error
-        with explained(f'cannot read table "{table}"', engine.log):
-            raise
-
-
-def as_mapping(row: Row) -> Mapping[str, Any]:
-    """Return a row as names and values, nested rows included."""
-    return row.asDict(recursive=True)

@@ -1,21 +1,23 @@
 """Changes to tables, as values: a plan lists them, a run or `plan --apply` makes them.
 
-Each is one metadata operation: no file is rewritten, and old snapshots stay readable.
+Each is one metadata operation: no file is rewritten, and old snapshots stay readable. What makes them is
+loaded when one is made: a plan without changes needs no Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from esker.engine.iceberg import alter
-from esker.engine.iceberg.create import NewTable, create
-from esker.engine.iceberg.table import TableId, identify_by, sort_by
-from esker.engine.session import Engine
+from esker.engine.iceberg.new_table import NewTable
+from esker.engine.iceberg.table_id import TableId
 from esker.ledger.stored_json import as_text
 from esker.project.layout import PartitionField, SortField
 from esker.project.types import Column, Type
+
+if TYPE_CHECKING:
+    from esker.engine.session import Engine
 
 Path = tuple[str, ...]
 
@@ -39,6 +41,8 @@ class CreateTable:
         }
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg.create import create  # noqa: PLC0415 (PySpark)
+
         create(engine, self.table)
 
 
@@ -59,6 +63,8 @@ class AddColumns:
         return {"change": "add_columns", "table": str(self.table), "columns": columns}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.add_columns(engine, self.table, self.columns)
 
     def _named(self) -> list[tuple[str, Column]]:
@@ -82,6 +88,8 @@ class WidenColumns:
         return {"change": "widen_columns", "table": str(self.table), "columns": columns}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.widen_columns(engine, self.table, self.columns)
 
 
@@ -101,6 +109,8 @@ class RenameColumns:
         return {"change": "rename_columns", "table": str(self.table), "columns": dict(self.names)}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.rename_columns(engine, self.table, self.names)
 
 
@@ -119,6 +129,8 @@ class DropColumns:
         return {"change": "drop_columns", "table": str(self.table), "columns": list(self.columns)}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.drop_columns(engine, self.table, self.columns)
 
 
@@ -137,6 +149,8 @@ class RelaxColumns:
         return {"change": "relax_columns", "table": str(self.table), "columns": self._named()}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.relax_columns(engine, self.table, self.columns)
 
     def _named(self) -> list[str]:
@@ -165,6 +179,8 @@ class Repartition:
         }
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.repartition(engine, self.table, self.dropped, self.added)
 
 
@@ -183,6 +199,8 @@ class UpgradeTable:
         return {"change": "upgrade_table", "table": str(self.table), "format_version": self.version}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.set_format_version(engine, self.table, self.version)
 
 
@@ -200,6 +218,8 @@ class MapNames:
         return {"change": "map_names", "table": str(self.table)}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.map_names(engine, self.table)
 
 
@@ -220,6 +240,8 @@ class Resort:
         return {"change": "resort", "table": str(self.table), "sort_by": fields}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg.table import sort_by  # noqa: PLC0415 (PySpark)
+
         sort_by(engine, self.table, self.fields)
 
 
@@ -242,6 +264,8 @@ class IdentifyBy:
         return {"change": "identify_by", "table": str(self.table), "columns": list(self.columns)}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg.table import identify_by  # noqa: PLC0415 (PySpark)
+
         if self.said_by is None:
             identify_by(engine, self.table, self.columns)
         elif self.columns:
@@ -265,6 +289,8 @@ class DescribeColumns:
         return {"change": "describe_columns", "table": str(self.table), "columns": self._named()}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.describe_columns(engine, self.table, self.docs)
 
     def _named(self) -> dict[str, str]:
@@ -286,6 +312,8 @@ class ReorderColumns:
         return {"change": "reorder_columns", "table": str(self.table), "columns": list(self.columns)}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.reorder_columns(engine, self.table, self.columns)
 
 
@@ -314,6 +342,8 @@ class SetProperties:
         return {key: value for key, value in self.properties.items() if not key.startswith("esker.")}
 
     def apply(self, engine: Engine) -> None:
+        from esker.engine.iceberg import alter  # noqa: PLC0415 (PySpark)
+
         alter.set_properties(engine, self.table, self.properties, self.removed)
 
 

@@ -32,13 +32,17 @@ from esker.project import Project
 from esker.project.catalogs import HadoopCatalog, SqliteCatalog
 from esker.project.secrets import redact
 from esker.project.warehouses import scheme_of
-from esker.reading.settings import Unsuited, as_value, settings_of
+from esker.reading.settings import (
+    BY_JAVA,
+    CHOOSE_LOCATIONS,
+    WRITTEN_VERSION,
+    Unsuited,
+    as_value,
+    settings_of,
+)
 from esker.reading.store import StoreOfTable
 
 _Answer = TypeVar("_Answer")
-_BY_JAVA = ("hdfs", "viewfs")
-_WRITTEN = 2
-"""The newest format version whose metadata PyIceberg writes itself."""
 _EXTRAS = {"sqlite": "sql-sqlite", "jdbc": "sql-postgres", "glue": "glue", "hive": "hive", "s3tables": "glue"}
 """What PyIceberg needs beside itself, by the type of a catalog."""
 
@@ -128,7 +132,7 @@ class Lake:
 
     def _table(self, catalog: str, name: str) -> OpenTable:
         declared = self.project.catalogs()[catalog]
-        if scheme_of(declared.warehouse) in _BY_JAVA:
+        if scheme_of(declared.warehouse) in BY_JAVA:
             raise NotWithoutSpark(f'catalog "{catalog}"', "HDFS is reached with Java only")
         if isinstance(declared, HadoopCatalog):
             return self._in_folder(catalog, name, Path(self.project.warehouse_of(declared)))
@@ -152,19 +156,19 @@ class Lake:
         Raises TableNotFound, CatalogUnreachable and NotWrittenWithoutSpark.
         """
         declared = self.project.catalogs()[catalog]
-        if isinstance(declared, HadoopCatalog) or scheme_of(declared.warehouse) in _BY_JAVA:
+        if isinstance(declared, HadoopCatalog) or scheme_of(declared.warehouse) in BY_JAVA:
             raise NotWrittenWithoutSpark(name, f"PyIceberg has no catalog of type {declared.type}")
         if isinstance(declared, SqliteCatalog) and not self.project.path(declared.path).exists():
             raise TableNotFound(name)
         found = self._asked(catalog, lambda: self._open(catalog).load_table(name), name)
-        if found.metadata.format_version > _WRITTEN and not self.chooses_locations(catalog):
+        if found.metadata.format_version > WRITTEN_VERSION and not self.chooses_locations(catalog):
             version = found.metadata.format_version
             raise NotWrittenWithoutSpark(name, f"PyIceberg writes no metadata of format version {version}")
         return found
 
     def chooses_locations(self, catalog: str) -> bool:
         """Tell whether a server writes the metadata of tables, and says where they go."""
-        return self.project.catalogs()[catalog].type in ("rest", "nessie", "s3tables")
+        return self.project.catalogs()[catalog].type in CHOOSE_LOCATIONS
 
     def catalog(self, name: str) -> Catalog:
         """Return PyIceberg's own catalog. Raises NotWithoutSpark."""

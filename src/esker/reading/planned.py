@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import VoidTransform
 
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, live_files
 from esker.reading.filter import RowFilter
@@ -46,9 +47,10 @@ def parts_of(table: OpenTable, live: LiveFiles, files: Iterable[FileEntry]) -> I
     by_value = [delete for delete in live.deletes if delete.content == _EQUALITY]
     specs = table.metadata.specs()
     for file in files:
-        deletes = [delete for delete in live.deletes_of(file) if delete.content != _EQUALITY]
+        deletes = live.deletes_of(file)
         for delete in by_value:
-            is_everywhere = specs[delete.spec_id].is_unpartitioned()
+            # Void fields are no partitions: a table of format version 1 keeps them for those it had.
+            is_everywhere = all(isinstance(f.transform, VoidTransform) for f in specs[delete.spec_id].fields)
             is_here = (delete.spec_id, delete.partition) == (file.spec_id, file.partition)
             # A row that was written together with the delete is the new one, and stays.
             if delete.sequence > file.sequence and (is_everywhere or is_here):

@@ -20,9 +20,17 @@ from esker.project.catalogs import (
     S3TablesCatalog,
     SqliteCatalog,
 )
+from esker.project.secrets import names_in
 from esker.project.stores import AzureStore, FileStore, GcsStore, S3Store
 
+_HEADER = "header."
 NO_FOLDERS = "PyIceberg has no catalog of folders"
+BY_JAVA = ("hdfs", "viewfs")
+"""Schemes of stores that are reached with Java only."""
+CHOOSE_LOCATIONS = ("rest", "nessie", "s3tables")
+"""Types of catalogs whose servers write the metadata of tables, and say where it goes."""
+WRITTEN_VERSION = 2
+"""The newest format version whose metadata PyIceberg writes itself."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +86,14 @@ def _catalog(project: Project, catalog: AnyCatalog) -> Iterator[tuple[str, Setti
             yield "uri", catalog.uri
             yield "warehouse", catalog.warehouse
             yield from _way_in(catalog)
+            yield from _headers(catalog.properties)
             if catalog.sigv4 is not None:
                 yield from _signed(catalog.sigv4.region, catalog.sigv4.service)
         case S3TablesCatalog():
             yield "type", "rest"
             yield "uri", catalog.address
             yield "warehouse", catalog.warehouse
+            yield from _headers(catalog.properties)
             yield from _signed(catalog.region, "s3tables")
         case GlueCatalog():
             yield "type", "glue"
@@ -112,6 +122,15 @@ def _way_in(catalog: RestCatalog) -> Iterator[tuple[str, Setting | None]]:
         yield "credential", catalog.credential
         yield "oauth2-server-uri", catalog.token_server
         yield "scope", catalog.scope
+
+
+def _headers(properties: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
+    """Yield what each request to a REST catalog bears, as Iceberg's own client is told."""
+    for name, value in properties.items():
+        if name.lower().startswith(_HEADER):
+            # Perhaps a key of a gateway in front of the server: programs that are printed name its variable.
+            told = SecretStr(value) if names_in(value) else value
+            yield f"{_HEADER}{name[len(_HEADER) :]}", told
 
 
 def _postgresql(catalog: JdbcCatalog) -> Setting:

@@ -8,7 +8,8 @@ from pyarrow import fs
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from esker.engine.store import Store, is_local
+from esker.engine.locations import is_local
+from esker.engine.store import Store
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,10 @@ class ChangedRows:
         if self.where is not None:
             # What does not belong here any more is gone, too.
             is_gone = is_gone | ~F.coalesce(F.expr(f"({self.where}\n)"), F.lit(False))
-        return rows.select(*self._names(changes), is_gone.alias(self.copy.deleted_column))
+        # The log keeps columns that the table has dropped, for what is told of old changes.
+        there = {column.name.lower() for column in self.table.columns}
+        names = [name for name in self._names(changes) if name.lower() in there]
+        return rows.select(*map(quoted, names), is_gone.alias(self.copy.deleted_column))
 
     def _looked_up(self, changes: DataFrame) -> Copied:
         """Return all rows that the table has of each key that changed, and those that are gone."""
@@ -119,9 +122,9 @@ class ChangedRows:
         here = self._wanted(of_keys)
         names = self._names(present)
         known = {name.lower() for name in changes.columns}
-        before = changes.select(*(name for name in names if name.strip("`").lower() in known))
+        before = changes.select(*(quoted(name) for name in names if name.lower() in known))
         # What is there and no longer belongs to the copy is gone as well.
-        candidates = before.unionByName(of_keys.select(*names), allowMissingColumns=True)
+        candidates = before.unionByName(of_keys.select(*map(quoted, names)), allowMissingColumns=True)
         gone = candidates.join(here.select(*own).distinct(), list(self.key.own), "left_anti")
         gone = gone.dropDuplicates(list(self.key.own))
         return Copied(self._marked(here, is_gone=False).unionByName(self._marked(gone, is_gone=True)), here)
@@ -143,13 +146,13 @@ class ChangedRows:
         return rows.where(self.where) if self.where is not None else rows
 
     def _marked(self, rows: DataFrame, *, is_gone: bool) -> DataFrame:
-        return rows.select(*self._names(rows), F.lit(is_gone).alias(self.copy.deleted_column))
+        return rows.select(*map(quoted, self._names(rows)), F.lit(is_gone).alias(self.copy.deleted_column))
 
     def _names(self, rows: DataFrame) -> list[str]:
         marks = {self.copy.deleted_column.lower()}
         if self._pipeline is not None:
             marks.add(self._pipeline.deleted_column.lower())
-        return [quoted(name) for name in rows.columns if not is_own(name) and name.lower() not in marks]
+        return [name for name in rows.columns if not is_own(name) and name.lower() not in marks]
 
     @property
     def _pipeline(self) -> Pipeline | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from esker.engine.iceberg.table import TableId
+    from esker.engine.iceberg.table_id import TableId
     from esker.engine.session import Engine
     from esker.ledger.entry import Position
     from esker.ledger.state import State
@@ -176,6 +176,11 @@ class Reader(ABC):
 
     def check(self, slices: Sequence[Slice]) -> None:  # noqa: B027
         """Raise if something in these slices would be lost or changed unseen when they are read."""
+
+    def values(self, slices: Sequence[Slice]) -> Mapping[str, Sequence[str]] | None:
+        """Return the values of columns that come as text, without nulls, where this process has read them
+        already or can do so at once; None when Spark reads them."""
+        return None
 
     def arrow(self, piece: Slice, columns: tuple[Column, ...]) -> pa.Table | None:
         """Return a slice's rows when they are in this process already; None when Spark reads them."""

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import orc
 
 from esker.errors import ColumnRefused, PackingUnknown, SourceMalformed, SourceUnreadable, TypeConflict
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.sources.files.avro_header import read_header
 from esker.sources.files.found import FoundFile
 from esker.sources.files.orc_footer import read_footer

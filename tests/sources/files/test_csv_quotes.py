@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from esker.errors import SourceMalformed
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.project.sources import FilesSource
 from esker.sources.files import csv_quotes
 from esker.sources.files.csv_quotes import check_quotes

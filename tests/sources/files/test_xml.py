@@ -11,7 +11,7 @@ import pytest
 
 from esker.engine.pins import is_spark
 from esker.errors import NotInThisSpark, SourceMalformed, TypeConflict
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.sources.files.found import FoundFile
 from esker.sources.files.xml_check import check_document
 from tests.folder import Folder

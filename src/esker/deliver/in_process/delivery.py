@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from esker.deliver.in_process.append_steps import AppendSteps
 from esker.deliver.in_process.log_steps import LogSteps
 from esker.deliver.in_process.needs_spark import NeedsSpark
+from esker.deliver.in_process.only_spark import why_for_messages
 from esker.deliver.in_process.tags import move_tag
 from esker.deliver.ordered_rows import ordered
 from esker.deliver.outcome import Letters, sent_from_here
@@ -25,11 +26,9 @@ from esker.reading.lake import Lake
 
 def check_possible(subscription: Subscription) -> None:
     """Raise NeedsSpark for a consumer whose messages only Spark makes."""
-    consumer = subscription.consumer
-    if consumer.enrich:
-        raise NeedsSpark("enrich: joins rows of other tables")
-    if consumer.query is not None:
-        raise NeedsSpark("its transform is a SELECT")
+    why = why_for_messages(subscription.consumer)
+    if why is not None:
+        raise NeedsSpark(why)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,13 @@ class TaskInProcess(TaskWork):
         if task.rows > limit and not self._alone:
             raise NeedsSpark(f"task {task.number} has {task.rows} rows, more than batch: {{spark: {limit}}}")
         newest = self._delivery.target.keeps_versions
-        tables: Iterable[pa.Table] = (self._placed(file) for file in task.files)
+        tables: Iterable[pa.Table]
+        if self._is_one_row_each:
+            # A file may be larger than this process.
+            parts_of = (self._view.parts(self._live, file) for file in task.files)
+            tables = (self._placed(rows, 0) for parts_ in parts_of for rows in parts_)
+        else:
+            tables = (self._placed(self._view.rows(self._live, [file]), file.sequence) for file in task.files)
         if not self._own.pipeline.is_keyed:
             # Rows of one id may be in several files: which is the newest, only all of them tell.
             tables = [pa.concat_tables(tables)]
@@ -54,10 +60,17 @@ class TaskInProcess(TaskWork):
         batches = (batch for rows in sent for batch in parts(rows.to_batches()))
         return kept_outcome(self._delivery.letters, pa.Table.from_batches(sending.send(batches), OUTCOME))
 
-    def _placed(self, file: FileEntry) -> pa.Table:
-        """Return the rows of a file with CHANGE, without those that are deleted, or of the past."""
+    @property
+    def _is_one_row_each(self) -> bool:
+        """No other row has the id of one: they can be sent in any order."""
         own = self._own
-        rows = self._view.rows(self._live, [file])
+        key = {name.lower() for name in own.pipeline.key}
+        is_several = not own.pipeline.is_keyed or own.pipeline.mode == "delete_insert"
+        return not is_several and {name.lower() for name in own.ids} == key
+
+    def _placed(self, rows: pa.Table, sequence: int) -> pa.Table:
+        """Return rows of a file with CHANGE, without those that are deleted, or of the past."""
+        own = self._own
         if own.pipeline.mode == "scd2":
             rows = rows.filter(pc.fill_null(rows.column(own.pipeline.versions.is_current), False))
         elif own.pipeline.keeps_deleted and own.pipeline.deleted_column in rows.column_names:
@@ -65,7 +78,7 @@ class TaskInProcess(TaskWork):
             rows = rows.filter(pc.invert(is_marked))
         shown = rows.select([name for name in rows.column_names if own.is_shown(name)])
         is_keyed = own.pipeline.is_keyed
-        number = self.plan.offset.changeset if is_keyed else file.sequence
+        number = self.plan.offset.changeset if is_keyed else sequence
         change = [
             pa.array([number] * len(rows), pa.int64()),
             pa.array(["insert"] * len(rows), pa.string()),

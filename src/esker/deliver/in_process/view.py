@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 
 from esker.deliver.in_process.needs_spark import NeedsSpark
-from esker.engine.iceberg.lookup import can_read, live_rows
+from esker.engine.iceberg.lookup import can_read, live_parts, live_rows
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles
 from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_schema
 from esker.reading.lake import OpenTable
@@ -55,7 +55,16 @@ class View:
         self, files: LiveFiles, chosen: Sequence[FileEntry], columns: Sequence[str] | None = None
     ) -> pa.Table:
         """Return the live rows of some files. Raises NeedsSpark for files that only Spark reads."""
-        if not can_read(files, self.schema, chosen):
-            raise NeedsSpark(f'table "{self.table.name}" has columns, files or deletes that only Spark reads')
+        self._check_readable(files, chosen)
         with while_files_live(self.table.name):
             return live_rows(files, self.schema, chosen, columns)
+
+    def parts(self, files: LiveFiles, file: FileEntry) -> Iterator[pa.Table]:
+        """Yield the live rows of a file, some thousand at a time. Raises NeedsSpark."""
+        self._check_readable(files, [file])
+        with while_files_live(self.table.name):
+            yield from live_parts(files, self.schema, file)
+
+    def _check_readable(self, files: LiveFiles, chosen: Sequence[FileEntry]) -> None:
+        if not can_read(files, self.schema, chosen):
+            raise NeedsSpark(f'table "{self.table.name}" has columns, files or deletes that only Spark reads')

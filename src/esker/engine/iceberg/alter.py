@@ -9,8 +9,9 @@ from typing import Any
 from esker.engine.failures import explained
 from esker.engine.iceberg.columns import schema_json
 from esker.engine.iceberg.java import iceberg
+from esker.engine.iceberg.new_table import transform_sql
 from esker.engine.iceberg.schema import NAME_MAPPING
-from esker.engine.iceberg.table import TableId, java_table, transform_sql
+from esker.engine.iceberg.table import TableId, java_table
 from esker.engine.session import Engine
 from esker.project.layout import PartitionField
 from esker.project.types import Column, Type, ddl, literal, quoted

@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -43,13 +42,12 @@ from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.iceberg.stage import StagedFiles
 from esker.engine.iceberg.table import TableId, open_state
 from esker.engine.iceberg.table_files import TableFiles
+from esker.engine.iceberg.table_metadata import STAGED, History
 from esker.engine.iceberg.write import adopt_files, write_files
+from esker.engine.locations import is_local
 from esker.engine.session import Engine
-from esker.engine.store import Store, is_local
+from esker.engine.store import Store
 from esker.project.layout import SortField
-
-STAGED = "esker.staged"
-"""Key in the summary of snapshots that were staged on a branch before they were published."""
 
 
 class SwapFailed(Exception):
@@ -70,16 +68,6 @@ def _swap_failed() -> Iterator[None]:
         raise SwapFailed(cause.kind, first_line(cause.message)) from error
     except FileNotFoundError as error:
         raise SwapFailed("FileNotFoundError", str(error)) from error
-
-
-@dataclass(frozen=True)
-class History:
-    """What happened to main since one of its snapshots."""
-
-    newer: tuple[Snapshot, ...]
-    """The snapshots after it, oldest first, as far as they are known."""
-    descends: bool | None
-    """Whether main descends from it; None when nobody can tell any more."""
 
 
 class Attempt:

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from esker.engine.failures import JvmFailure, causes, explained
 from esker.engine.iceberg.columns import schema_json
 from esker.engine.iceberg.java import iceberg
-from esker.engine.iceberg.table import TableId, java_identifier, order_rows, transform_sql
+from esker.engine.iceberg.new_table import NewTable
+from esker.engine.iceberg.table import java_identifier, order_rows
 from esker.engine.session import Engine
 from esker.engine.sql import identifier
-from esker.project.layout import PartitionField, SortField
-from esker.project.types import Column, literal
+from esker.project.layout import PartitionField
 
-
-@dataclass(frozen=True)
-class NewTable:
-    """A table that is to be created."""
-
-    id: TableId
-    columns: tuple[Column, ...]
-    partition_fields: tuple[PartitionField, ...]
-    properties: Mapping[str, str]
-    sort_fields: tuple[SortField, ...] = ()
-    identifier: tuple[str, ...] = ()
-    """Columns that identify a row."""
-
-    def ddl(self) -> str:
-        """Return it as a statement, for people to read."""
-        columns = ",\n  ".join(column.ddl() for column in self.columns)
-        text = f"CREATE TABLE IF NOT EXISTS {self.id.sql} (\n  {columns}\n) USING iceberg"
-        if self.partition_fields:
-            text += "\nPARTITIONED BY (" + ", ".join(transform_sql(f) for f in self.partition_fields) + ")"
-        properties = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in self.properties.items())
-        return f"{text}\nTBLPROPERTIES ({properties})"
+__all__ = ["NewTable", "create"]
 
 
 def create(engine: Engine, table: NewTable) -> None:

@@ -10,14 +10,11 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from esker.engine.iceberg.manifests import FileEntry
 from esker.engine.store import Store, explained
-
-_FORMAT = ds.ParquetFileFormat()
 
 
 class DataFile(Protocol):
@@ -170,5 +167,11 @@ class _RemoteFile:
 @lru_cache(maxsize=256)
 def _fragment(store: Store, keys: object, location: str, size: int) -> Any:
     """Return a file that keeps its footer: files of tables never change."""
-    files, path = store.filesystem(location)
-    return _FORMAT.make_fragment(path, files, file_size=size)
+    return _format().make_fragment(*reversed(store.filesystem(location)), file_size=size)
+
+
+@lru_cache
+def _format() -> Any:
+    import pyarrow.dataset as ds  # noqa: PLC0415 (brings pandas along, where that is installed: half a second)
+
+    return ds.ParquetFileFormat()

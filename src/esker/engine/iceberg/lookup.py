@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -139,9 +140,54 @@ def live_rows(
     Raises FileNotFoundError when files have been expired meanwhile.
     """
     names = schema.arrow.names if columns is None else columns
-    empty = pa.schema([schema.arrow.field(name) for name in names]).empty_table()
+    empty = _none_of(schema, names)
     parts = _WHOLE.map(lambda file: _live_rows_of(files, schema, file, names), chosen)
     return pa.concat_tables([part.cast(empty.schema) for part in parts] or [empty])
+
+
+def live_parts(files: LiveFiles, schema: FieldSchema, file: FileEntry) -> Iterator[pa.Table]:
+    """Yield all live rows of a data file in their order, some thousand at a time.
+
+    Memory does not grow with the file. Raises FileNotFoundError when files have been expired meanwhile.
+    """
+    gone, start = deleted_positions(files, file), 0
+    with opened(files.store, file) as parquet:
+        stored = _stored_names(parquet, schema, schema.arrow.names)
+        present = [name for name in stored.values() if name is not None]
+        for group in range(parquet.metadata.num_row_groups):
+            for batch in parquet.iter_batches(_PART, [group], present or None):
+                rows = _as_now(pa.Table.from_batches([batch]), stored, schema).cast(schema.arrow)
+                places = range(start, start + len(rows))
+                start += len(rows)
+                if gone:
+                    rows = rows.filter(pa.array([place not in gone for place in places], pa.bool_()))
+                yield rows
+
+
+def some_rows(files: LiveFiles, schema: FieldSchema, limit: int) -> pa.Table:
+    """Return some live rows of a table, whole; no more is read than that takes, a part of a file at a time.
+
+    Raises FileNotFoundError when files have been expired meanwhile.
+    """
+    found: list[pa.Table] = []
+    lacking = limit
+    for rows in chain.from_iterable(live_parts(files, schema, file) for file in files.data):
+        found.append(rows.slice(0, lacking))
+        lacking -= len(found[-1])
+        if not lacking:
+            break
+    return pa.concat_tables(found) if found else _none_of(schema, schema.arrow.names)
+
+
+def _none_of(schema: FieldSchema, names: Sequence[str]) -> pa.Table:
+    """Return columns without a row."""
+    return pa.schema([schema.arrow.field(name) for name in names]).empty_table()
+
+
+def lacks_columns(files: LiveFiles, schema: FieldSchema, file: FileEntry) -> bool:
+    """Tell whether a file has not all columns: perhaps its partition has the values of one."""
+    with opened(files.store, file) as parquet:
+        return None in _stored_names(parquet, schema, schema.arrow.names).values()
 
 
 def can_read(files: LiveFiles, schema: FieldSchema, chosen: Sequence[FileEntry]) -> bool:

@@ -106,7 +106,7 @@ class LiveFiles:
     @cached_property
     def rows(self) -> int:
         """How many rows there are; at most, where deletes are by value or overlap."""
-        gone = sum(delete.records for delete in self.deletes if delete.content != _EQUALITY)
+        gone = sum(delete.records for delete in self._position_deletes)
         return max(sum(file.records for file in self.data) - gone, 0)
 
     def deletes_of(self, file: FileEntry) -> list[FileEntry]:
@@ -133,17 +133,22 @@ class LiveFiles:
         return {file.path: file.sequence for file in self.data}
 
     @cached_property
+    def _position_deletes(self) -> list[FileEntry]:
+        # A delete by value names no rows: which they are, only a scan can tell.
+        return [delete for delete in self.deletes if delete.content != _EQUALITY]
+
+    @cached_property
     def _positions_in(self) -> dict[Partition, list[FileEntry]]:
         found: dict[Partition, list[FileEntry]] = defaultdict(list)
-        for delete in self.deletes:
-            if delete.content != _EQUALITY and not delete.is_vector:
+        for delete in self._position_deletes:
+            if not delete.is_vector:
                 found[delete.spec_id, delete.partition].append(delete)
         return found
 
     @cached_property
     def _by_file(self) -> dict[str, list[FileEntry]]:
         found: dict[str, list[FileEntry]] = defaultdict(list)
-        for delete in self.deletes:
+        for delete in self._position_deletes:
             if delete.reference is not None:
                 found[delete.reference].append(delete)
         return found
@@ -151,7 +156,7 @@ class LiveFiles:
     @cached_property
     def _by_partition(self) -> dict[Partition, list[FileEntry]]:
         found: dict[Partition, list[FileEntry]] = defaultdict(list)
-        for delete in self.deletes:
+        for delete in self._position_deletes:
             if delete.reference is None:
                 found[delete.spec_id, delete.partition].append(delete)
         return found
@@ -217,7 +222,7 @@ def live_files(
     """
     if manifest_list is None:
         return LiveFiles(spec_of=spec_of)
-    manifests = [manifest for manifest in _read(store, manifest_list) if may_hold(manifest)]
+    manifests = [manifest for manifest in read_records(store, manifest_list) if may_hold(manifest)]
     data: list[FileEntry] = []
     deletes: list[FileEntry] = []
     wanted = [
@@ -247,9 +252,9 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
     """
     return [
         _entry(record, manifest.get("sequence_number") or 0, manifest["partition_spec_id"], snapshot)
-        for manifest in _read(store, manifest_list)
+        for manifest in read_records(store, manifest_list)
         if manifest.get("added_snapshot_id") == snapshot and not manifest.get("content")
-        for record in _read(store, manifest["manifest_path"])
+        for record in read_records(store, manifest["manifest_path"])
         if record["status"] == _DELETED
     ]
 
@@ -257,7 +262,7 @@ def removed_data(store: Store, manifest_list: str, snapshot: int) -> list[FileEn
 def _entries(
     store: Store, manifest: str, sequence: int, spec_id: int, added_by: int | None
 ) -> tuple[FileEntry, ...]:
-    return entries_of(_read(store, manifest), sequence, spec_id, added_by)
+    return entries_of(read_records(store, manifest), sequence, spec_id, added_by)
 
 
 def entries_of(
@@ -308,7 +313,8 @@ def _bounds(pairs: list[dict[str, Any]] | None) -> dict[int, bytes]:
     return {pair["key"]: pair["value"] for pair in pairs or []}
 
 
-def _read(store: Store, location: str) -> list[Any]:
+def read_records(store: Store, location: str) -> list[Any]:
+    """Return the records of a manifest, or of a list of them. Raises FileNotFoundError."""
     return list(fastavro.reader(io.BytesIO(store.read_bytes(location))))
 
 

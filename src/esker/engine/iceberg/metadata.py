@@ -7,101 +7,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
 from esker.engine.iceberg.columns import columns_of
 from esker.engine.iceberg.java import each, text_map
 from esker.engine.iceberg.manifests import SpecField
-from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema, field_paths, field_schema
+from esker.engine.iceberg.schema import field_paths
+from esker.engine.iceberg.table_metadata import (
+    Metadata,
+    PartitionPlace,
+    Snapshot,
+    SnapshotId,
+    Spec,
+    described_partition,
+)
 from esker.project.layout import SortField
-from esker.project.types import Column
 
-SnapshotId = int
+__all__ = [
+    "Metadata",
+    "PartitionPlace",
+    "Snapshot",
+    "SnapshotId",
+    "Spec",
+    "is_same",
+    "metadata_of",
+    "read_snapshot",
+    "snapshot_at",
+    "snapshot_of",
+]
 
 _MOST = 64
 """So many metadata files are kept in mind."""
 _kept: dict[tuple[str, str, int], Metadata] = {}
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One state of a table."""
-
-    id: SnapshotId
-    parent: SnapshotId | None
-    sequence: int
-    committed_at: datetime
-    operation: str
-    summary: Mapping[str, str]
-    schema_id: int | None
-    """The columns of the time when it was made."""
-    manifest_list: str
-
-
-@dataclass(frozen=True)
-class PartitionPlace:
-    """A field of a partition spec, as files are written under it."""
-
-    column: str | None
-    """Path of its column; None where that is gone."""
-    transform: str
-    kind: str | None
-    """The type of its values, as Iceberg writes it."""
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A partition spec of a table."""
-
-    id: int
-    places: tuple[PartitionPlace, ...]
-    fields: tuple[SpecField, ...]
-
-
-@dataclass(frozen=True)
-class Metadata:
-    """What one metadata file says."""
-
-    version: str | None
-    """Where the file lies: another one for each commit."""
-    uuid: str
-    location: str
-    format_version: int
-    schema_id: int
-    schema: str
-    """The columns, as Iceberg's JSON."""
-    columns: tuple[Column, ...]
-    partition_fields: tuple[str, ...]
-    sort_fields: tuple[SortField, ...]
-    properties: Mapping[str, str]
-    snapshot: Snapshot | None
-    specs: Mapping[int, Spec] = field(default_factory=dict, kw_only=True)
-    spec_id: int = field(default=0, kw_only=True)
-    """The spec of new files."""
-    branches: frozenset[str] = field(default=frozenset(), kw_only=True)
-    data_folder: str | None = field(default=None, kw_only=True)
-    """What the locations of new files of an unpartitioned table begin with, if only names follow."""
-
-    @property
-    def spec(self) -> Spec:
-        """The partition spec of new files."""
-        return self.specs[self.spec_id]
-
-    @property
-    def identifier(self) -> tuple[str, ...]:
-        """The columns that identify a row, as the table says."""
-        schema = json.loads(self.schema)
-        names = {field["id"]: field["name"] for field in schema["fields"]}
-        return tuple(names[number] for number in schema.get("identifier-field-ids", ()) if number in names)
-
-    @cached_property
-    def fields(self) -> FieldSchema:
-        """The columns for Arrow, with their field ids."""
-        names = self.properties.get(NAME_MAPPING, "[]")
-        return field_schema(json.loads(self.schema), json.loads(names))
 
 
 def metadata_of(described: str) -> Metadata:
@@ -210,13 +148,7 @@ def _sort_fields(order: str | None, schema: dict[str, Any]) -> tuple[SortField, 
 
 
 def _described(place: PartitionPlace) -> str:
-    column, name = str(place.column), place.transform
-    if name == "identity":
-        return column
-    if "[" in name:
-        kind, _, number = name.rstrip("]").partition("[")
-        return f"{kind}({number}, {column})"
-    return f"{name}({column})"
+    return described_partition(str(place.column), place.transform)
 
 
 def read_snapshot(jvm: Any, snapshot: Any) -> Snapshot | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column
@@ -10,37 +9,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
+from esker.engine.iceberg.file_statistics import ColumnStatistics, Files
 from esker.engine.iceberg.java import each
 from esker.engine.iceberg.table import Table, TableId, java_table
 from esker.engine.session import Engine
 from esker.errors import InvalidFilter
 
-
-@dataclass(frozen=True)
-class Files:
-    """How many data files and bytes a scan would read, and how many rows these hold."""
-
-    files: int
-    rows: int
-    """Without those that are deleted; at most so many where `is_exact` is false."""
-    bytes: int
-    deleted: int = 0
-    """Rows that are deleted by their position, and stay in the files until these are rewritten."""
-    is_exact: bool = True
-    """False where an engine deleted rows by value, too: how many these are, only a scan can tell."""
-
-
-@dataclass(frozen=True)
-class ColumnStatistics:
-    """What the files' metadata knows of one column; rows that are deleted, and stay in the files, count."""
-
-    column: str
-    values: int | None
-    nulls: int | None
-    """Rows without a value; None when some file does not tell, or for what stands inside lists and maps."""
-    lowest: str | None
-    highest: str | None
-    bytes: int | None
+__all__ = ["ColumnStatistics", "Files", "column_statistics", "planned_files"]
 
 
 def planned_files(engine: Engine, table: TableId, where: str | None) -> Files:

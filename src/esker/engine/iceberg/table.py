@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 from esker.engine.failures import JvmFailure, causes, explained
 from esker.engine.iceberg.credentials import expires
 from esker.engine.iceberg.java import iceberg
-from esker.engine.iceberg.metadata import (
-    Metadata,
-    Snapshot,
-    SnapshotId,
-    metadata_of,
-    read_snapshot,
-    snapshot_at,
-)
+from esker.engine.iceberg.metadata import Snapshot, SnapshotId, metadata_of, read_snapshot, snapshot_at
 from esker.engine.iceberg.metadata_file import unless_damaged
 from esker.engine.iceberg.table_id import TABLE_DEFAULTS, TableId, named_table
+from esker.engine.iceberg.table_metadata import Table
 from esker.engine.iceberg.table_state import opener
 from esker.engine.session import Engine
 from esker.engine.sql import identifier
 from esker.errors import TableNotFound
-from esker.project.layout import PartitionField, SortField
-from esker.project.types import quoted
+from esker.project.layout import SortField
 
 __all__ = [
     "TABLE_DEFAULTS",
@@ -44,15 +37,7 @@ __all__ = [
     "open_state",
     "order_rows",
     "sort_by",
-    "transform_sql",
 ]
-
-
-@dataclass(frozen=True)
-class Table(Metadata):
-    """A table as it was when it was looked at."""
-
-    id: TableId
 
 
 def java_table(engine: Engine, table: TableId) -> Any:
@@ -196,15 +181,3 @@ def java_identifier(engine: Engine, table: TableId) -> Any:
     """Return the name of a table as Iceberg's catalogs take it."""
     jvm: Any = engine.spark.sparkContext._jvm
     return iceberg(jvm, "catalog.TableIdentifier").parse(table.name)
-
-
-def transform_sql(field: PartitionField) -> str:
-    """Return a partition field as it stands in SQL."""
-    column = ".".join(quoted(part) for part in field.column.split("."))
-    match field.transform:
-        case "identity":
-            return column
-        case "bucket" | "truncate":
-            return f"{field.transform}({field.argument}, {column})"
-        case _:
-            return f"{field.transform}s({column})"

@@ -28,6 +28,8 @@ Locate = Callable[[Sequence[tuple[str, tuple[Any, ...]]]], list[str]]
 """Returns where new files are to lie, by their names and the values of their partitions."""
 _ROW_GROUP = 20_000
 """Rows of a row group: a lookup of few keys reads only the groups that can hold them."""
+_GROUP_BYTES = 64 * 2**20
+"""Bytes of a row group, before they are compressed: of wide rows it has fewer."""
 
 
 def write_files(
@@ -116,8 +118,11 @@ def adopt_files(table: Any, jvm: Any, store: Store, files: Sequence[tuple[str, i
 def _rolled(
     rows: pa.Table, codec: str, target: int, filters: Mapping[str, Any]
 ) -> Iterator[tuple[pa.Table, pa.Buffer, pq.FileMetaData]]:
-    """Yield rows as Parquet files that end with the row group with which they reach a size."""
-    start = 0
+    """Yield rows as Parquet files that end with the row group with which they reach a size.
+
+    None is larger than the largest that this process holds, but for a row that alone is.
+    """
+    start, size = 0, max(1, min(_ROW_GROUP, len(rows) * _GROUP_BYTES // max(rows.nbytes, 1)))
     while start < len(rows):
         sink = pa.BufferOutputStream()
         footers: list[pq.FileMetaData] = []
@@ -126,8 +131,11 @@ def _rolled(
             sink, rows.schema, metadata_collector=footers, **_options(codec, filters)
         ) as writer:
             while end < len(rows) and (end == start or sink.tell() < target):
-                writer.write_table(rows.slice(end, _ROW_GROUP), row_group_size=_ROW_GROUP)
-                end = min(end + _ROW_GROUP, len(rows))
+                group = rows.slice(end, size)
+                if end > start and sink.tell() + group.nbytes > _LARGEST:
+                    break
+                writer.write_table(group, row_group_size=size)
+                end += len(group)
         yield rows.slice(start, end - start), sink.getvalue(), footers[0]
         start = end
 

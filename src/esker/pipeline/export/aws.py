@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esker.engine.iceberg.table import TableId, named_table
+from esker.pipeline.export.consumers import rights_to_send, tables_joined
 from esker.pipeline.export.platform import Job
 from esker.project.catalogs import Catalog, GlueCatalog, RestCatalog
 from esker.project.contract.model import Reference
@@ -127,6 +128,10 @@ class Account:
         pipelines = map(self.job.project.pipeline, self.job.pipelines)
         return _in_s3(self.job.project.catalog_of(pipeline.catalog) for pipeline in pipelines)
 
+    @property
+    def _joined(self) -> list[TableId]:
+        return tables_joined(self.job.project, self.job.consumers)
+
     def namespaces(self) -> list[str]:
         """Return the databases that hold the tables, and Esker's own beside them."""
         tables = (self.job.project.pipeline(name).table for name in self.job.pipelines)
@@ -177,11 +182,13 @@ class Account:
         return {"Version": "2012-10-17", "Statement": [*self._statements(), *further]}
 
     def _statements(self) -> Iterator[dict[str, Any]]:
-        files = self.warehouses()
+        catalogs = self.job.project.catalogs()
+        # Deliveries set tags on the tables whose rows they join.
+        joined = _in_s3(catalogs[table.catalog] for table in self._joined)
+        files = list(dict.fromkeys((*self.warehouses(), *joined)))
         if files:
             yield self.objects("TableFiles", files, _WRITE)
         read = self.tables_read()
-        catalogs = self.job.project.catalogs()
         others = [place for place in _in_s3(catalogs[table.catalog] for table in read) if place not in files]
         if others:
             yield self.objects("TableFilesRead", others, _READ)
@@ -213,6 +220,7 @@ class Account:
             "Resource": sorted({f"arn:{self.partition}:s3:::{place.bucket}" for place in places}),
         }
         yield from self._glue_statements(read)
+        yield from rights_to_send(self.job.project, self.job.consumers, self.partition)
         if self.secret is not None:
             yield {
                 "Sid": "Secrets",
@@ -234,6 +242,8 @@ class Account:
                 "Resource": [self.arn("glue", "catalog"), self.arn("glue", "database/*")],
             }
         if self.has_glue_catalog:
+            joined = (table.namespace for table in self._joined)
+            databases = list(dict.fromkeys((*self.namespaces(), *joined)))
             yield {
                 "Sid": "Tables",
                 "Effect": "Allow",
@@ -243,8 +253,8 @@ class Account:
                 ],
                 "Resource": [
                     self.arn("glue", "catalog"),
-                    *(self.arn("glue", f"database/{name}") for name in self.namespaces()),
-                    *(self.arn("glue", f"table/{name}/*") for name in self.namespaces()),
+                    *(self.arn("glue", f"database/{name}") for name in databases),
+                    *(self.arn("glue", f"table/{name}/*") for name in databases),
                 ],
             }
         if of_glue:

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from esker.engine.jars import Jar, locked_jars
 from esker.engine.session import needed_jars, startup_settings
 from esker.errors import CannotExport
+from esker.pipeline.export.consumers import consumers_of, extras_for
 from esker.pipeline.export.declarations import declarations
 from esker.pipeline.order import in_order
 from esker.project import Project
@@ -60,6 +61,12 @@ class Job:
     @property
     def name(self) -> str:
         return f"esker-{self.project.project}"
+
+    @property
+    def consumers(self) -> tuple[str, ...]:
+        """Who is told of what the pipelines load. What only Spark delivers, and the beginning and the end of
+        a reindex, is done here, too."""
+        return consumers_of(self.project, self.pipelines)
 
     @property
     def jars(self) -> list[Jar]:
@@ -117,6 +124,7 @@ class Job:
         """Return the packages that Esker runs with here, in their versions, without PySpark."""
         # What loads beside Spark comes with the extra; PySpark itself is the platform's.
         extras = {"spark"} | {_EXTRAS.get(self.project.pipeline(name).source.type) for name in self.pipelines}
+        extras |= extras_for(self.project, self.consumers)
         if self.project.state.url.startswith("postgresql"):
             extras.add("postgres")
         found: dict[str, str] = {}

@@ -4,16 +4,18 @@ Whatever a state machine starts may always be repeated, because a batch and its 
 together, and messages may come again. What is worth it, each error says itself (its outcome): the work
 writes that down with its exit status, and the state machine reads it. So it repeats what could not reach a
 server and what does not know whether it landed. A broken contract, a held batch and a second writer want a
-person.
+person. Small work that finds out that it needs Spark is done by the runner of pipelines instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from esker.deliver.in_process.only_spark import why_for_changes, why_for_rows
+from esker.pipeline.deliver import subscribed
 from esker.pipeline.export import emr
 from esker.pipeline.export.aws import Account, as_json
 from esker.pipeline.export.bundle import Bundle
@@ -78,9 +80,7 @@ class _Export:
         self._account, self._options, job = account, options, account.job
         if options.runner == "emr" and options.application is None:
             raise job.refused("the application of EMR Serverless is not known; write --application")
-        self._consumers = tuple(
-            name for name, each in job.project.consumers.items() if each.source in job.pipelines
-        )
+        self._consumers = job.consumers
         runner = options.runner if options.runner in ("lambda", "ecs") else None
         tasks: TaskRunner = "ecs" if (runner or options.tasks) == "ecs" else "lambda"
         self._image: TaskImage | None = None
@@ -98,7 +98,7 @@ class _Export:
             _Work(
                 f"delivery to {name}",
                 {"--esker-do": "deliver", "--esker-consumer": name},
-                is_small=not _needs_spark(account, name),
+                is_small=why_for_changes(job.project, subscribed(job.project, name)) is None,
             )
             for name in self._consumers
         ]
@@ -106,7 +106,8 @@ class _Export:
         creating: list[str] = []
         role = f"{account.role}-states"
         machines = {"": self._machine(f"Esker: {', '.join(job.pipelines)}", work)}
-        machines |= {f"-reindex-{name}": self._reindex(name) for name in self._consumers}
+        if self._is_state_shared:
+            machines |= {f"-reindex-{name}": self._reindex(name) for name in self._consumers}
         for ending, machine in machines.items():
             stem = ending.removeprefix("-")
             own = "state-machine.json" if not stem else f"{stem}.json"
@@ -127,6 +128,11 @@ class _Export:
         notes = []
         if self._options.runner in ("glue", "emr"):
             notes.append(f"It starts the jobs of `esker export {self._options.runner}`: make those first.")
+        if self._consumers and not self._is_state_shared:
+            notes.append(
+                "No state machine for a reindex is written: its tasks look for their plan in the state "
+                "database, and that of this project is a file. Write state: {url: postgresql://…}."
+            )
         if self._image is not None:
             files |= self._image.files()
             request = "create-function.json" if self._image.runner == "lambda" else "task-definition.json"
@@ -164,6 +170,11 @@ class _Export:
         )
         return Bundle(files, job.variables if self._image is not None else (), tuple(notes))
 
+    @property
+    def _is_state_shared(self) -> bool:
+        """The state database is a server's: a file would be gone with the job that wrote it."""
+        return self._account.job.project.state.url.startswith("postgresql")
+
     def _arn(self, ending: str) -> str:
         return self._account.arn("states", f"stateMachine:{self._account.job.name}{ending}")
 
@@ -183,7 +194,7 @@ class _Export:
             "task",
             {"--esker-do": "reindex-task", **told},
             is_task=True,
-            is_small=not _needs_spark(self._account, consumer),
+            is_small=why_for_rows(project, subscribed(project, consumer)) is None,
         )
         end = _Work("end of the reindex", {"--esker-do": "reindex-end", **told})
         listed = "Read tasks"
@@ -191,11 +202,13 @@ class _Export:
         states[listed] = self._read(begin, "$.listed", "Failed") | {"Next": "All tasks"}
         # Without a key, rows of one id may be in several tasks, and have to come in order.
         is_keyed = project.pipeline(declared.source).is_keyed
+        # Nor can Glue do several: its job runs once at a time.
+        is_parallel = is_keyed and self._runner_of(task) != "glue"
         states["All tasks"] = {
             "Type": "Map",
             "ItemsPath": "$.listed.told.tasks",
             "ItemSelector": {"task.$": "$$.Map.Item.Value"},
-            "MaxConcurrency": declared.reindex.parallel if is_keyed else 1,
+            "MaxConcurrency": declared.reindex.parallel if is_parallel else 1,
             "ItemProcessor": {
                 "ProcessorConfig": {"Mode": "INLINE"},
                 "StartAt": _first(task),
@@ -212,6 +225,16 @@ class _Export:
         }
 
     def _states(self, work: _Work, done: str) -> dict[str, Any]:
+        """Return the states that do a piece of work, and do it again where that is worth it."""
+        if self._runner_of(work) == self._options.runner:
+            return self._states_of(work, done)
+        # What tables hold may need Spark, too: the project file does not tell it.
+        large = replace(work, label=f"{work.label} with Spark", is_small=False)
+        if not work.is_task:  # a task has as many rows as one shall have
+            work = replace(work, arguments={**work.arguments, "--esker-large": "elsewhere"})
+        return self._states_of(work, done, _first(large)) | self._states_of(large, done)
+
+    def _states_of(self, work: _Work, done: str, with_spark: str | None = None) -> dict[str, Any]:
         name, again = work.label, f"Count {work.label}"
         end = _OF_A_TASK if work.is_task else ""
         return {
@@ -235,13 +258,8 @@ class _Export:
             f"Judge {name}": {
                 "Type": "Choice",
                 "Choices": [
-                    {
-                        "And": [
-                            {"Variable": "$.ended.told.retry", "IsPresent": True},
-                            {"Variable": "$.ended.told.retry", "BooleanEquals": True},
-                        ],
-                        "Next": again,
-                    },
+                    _if_told("retry", again),
+                    *([_if_told("needs_spark", with_spark)] if with_spark is not None else []),
                     *(
                         {
                             "Variable": "$.ended.told.exit_status",
@@ -415,9 +433,11 @@ def _ends(of: str = "") -> dict[str, Any]:
     return ends
 
 
-def _needs_spark(account: Account, consumer: str) -> bool:
-    declared = account.job.project.consumer(consumer)
-    return bool(declared.enrich) or declared.query is not None
+def _if_told(fact: str, then: str) -> dict[str, Any]:
+    """Return the choice for work that has written down that something is so."""
+    place = f"$.ended.told.{fact}"
+    asked = [{"Variable": place, "IsPresent": True}, {"Variable": place, "BooleanEquals": True}]
+    return {"And": asked, "Next": then}
 
 
 def _every(account: Account) -> str | None:

@@ -5,7 +5,6 @@ Deliveries and tasks of a reindex need no Spark, so an image for them has none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,24 +12,13 @@ from typing import Any
 import esker
 from esker.engine.pins import PYSPARK, minor_of
 from esker.pipeline.export.aws import Account
+from esker.pipeline.export.consumers import extras_for
 from esker.pipeline.export.options import TaskRunner
-from esker.project.targets import SnsTarget, SqsTarget
 
-_OF_TARGETS = {
-    "elasticsearch": "search",
-    "kafka": "kafka",
-    "opensearch": "search",
-    "sns": "aws",
-    "sqs": "aws",
-    "webhook": "http",
-}
 _OF_CATALOGS = {"glue": "glue", "s3tables": "glue", "hive": "hive", "jdbc": "sql-postgres"}
 _OF_SOURCES = {"http": "http", "oai_pmh": "oai", "dlt": "dlt"}
 _SECONDS = 900
 """The longest that Lambda lets a function run."""
-_QUEUE = re.compile(
-    r"https://sqs\.(?P<region>[a-z0-9-]+)\.[a-z.]+/(?P<account>\d{12})/(?P<name>[A-Za-z0-9_.-]+)"
-)
 
 _IMAGE = """# Python, Esker and what it needs; the project itself comes from S3 with each call.
 ARG PYTHON=python:3.12-slim
@@ -102,12 +90,7 @@ class TaskImage:
     def extras(self) -> list[str]:
         """Return the extras of Esker that the image needs."""
         project = self.account.job.project
-        found = {"read", "aws"}
-        found |= {
-            _OF_TARGETS[kind]
-            for kind in (project.consumer(name).to.type for name in self.consumers)
-            if kind in _OF_TARGETS
-        }
+        found = {"read", "aws"} | extras_for(project, self.consumers)
         if project.state.url.startswith("postgresql"):
             found.add("postgres")
         if self.has_spark:
@@ -227,20 +210,7 @@ class TaskImage:
                 _allow("Image", pull, [account.arn("ecr", f"repository/{self.name}")]),
                 _allow("Registry", ["ecr:GetAuthorizationToken"], ["*"]),
             ]
-        topics, queues = self._targets()
-        if topics:
-            further.append(_allow("Topics", ["sns:Publish"], topics))
-        if queues:
-            further.append(_allow("Queues", ["sqs:SendMessage"], queues))
         return account.policy(*further)
-
-    def _targets(self) -> tuple[list[str], list[str]]:
-        targets = [self.account.job.project.consumer(name).to for name in self.consumers]
-        topics = [target.topic for target in targets if isinstance(target, SnsTarget)]
-        found = [_QUEUE.fullmatch(target.queue) for target in targets if isinstance(target, SqsTarget)]
-        partition = self.account.partition
-        queues = [f"arn:{partition}:sqs:{m['region']}:{m['account']}:{m['name']}" for m in found if m]
-        return topics, queues
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:

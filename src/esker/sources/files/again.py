@@ -8,7 +8,7 @@ else the times of modification.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -64,6 +64,9 @@ class FilesAgain(Reader):
 
     def sent(self, slices: Sequence[Slice]) -> Sent:
         return self.reader.sent(slices)
+
+    def values(self, slices: Sequence[Slice]) -> Mapping[str, Sequence[str]] | None:
+        return self.reader.values(slices)
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         return self.reader.read(piece, columns)

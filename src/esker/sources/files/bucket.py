@@ -10,7 +10,7 @@ from typing import IO, Any
 from pyarrow import fs
 
 from esker.errors import FileChangedWhileReading, FileGone, SourceNotFound, SourceUnavailable
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.project.secrets import redact
 from esker.sources.files.found import FoundFile
 from esker.sources.files.patterns import fixed_part, is_hidden, is_pattern, matches, reaches_below

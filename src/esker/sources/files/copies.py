@@ -21,7 +21,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import functions as F
 
 from esker.errors import DiskFull, SourceMalformed, SourceUnreadable
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.sources.files.found import FoundFile
 from esker.sources.files.json_document import NoDocument, write_lines
 from esker.sources.files.packing import is_left_to_spark, packing_of

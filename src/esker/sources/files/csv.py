@@ -24,6 +24,7 @@ from esker.sources.files.csv_grammar import Grammar
 from esker.sources.files.csv_header import Header, read_header
 from esker.sources.files.csv_lines import FLAWS, flaw_of
 from esker.sources.files.csv_quotes import check_quotes
+from esker.sources.files.csv_small import Values, read_values
 from esker.sources.files.formats import filled, locations, text_weight, union
 from esker.sources.files.found import FoundFile
 from esker.sources.files.lines import read_lines, refuse_lines
@@ -46,7 +47,12 @@ class CsvFormat:
     headers: dict[FoundFile, Header]
     """Headers that have been read; a file that changes is another one."""
 
+    def values(self, files: Sequence[FoundFile]) -> Values | None:
+        return read_values(self._headers(files), self.source)
+
     def check(self, files: Sequence[FoundFile]) -> None:
+        if self.values(files) is not None:
+            return  # each line has been read here, and nothing is wrong with any
         if self.source.multi_line:
             for file, header in self._headers(files).items():
                 check_quotes(file, self.source, header.line_end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 
 
 @dataclass(frozen=True)

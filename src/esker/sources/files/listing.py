@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from esker.errors import SourceNotFound, SourceUnreadable
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.project import Project
 from esker.project.sources import FilesSource
 from esker.sources.files.found import FoundFile

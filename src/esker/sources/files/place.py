@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import IO
 
 from esker.errors import FileChangedWhileReading, FileGone
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.sources.files.found import FoundFile
 
 FULL = (errno.ENOSPC, errno.EDQUOT)

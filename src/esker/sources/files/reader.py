@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from esker.engine.failures import explained
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.table_id import TableId
 from esker.engine.session import Engine
-from esker.errors import EskerError, FileChanged
+from esker.errors import EskerError
 from esker.ledger.entry import Position, read_entry
 from esker.ledger.loaded_files import LoadedFiles
 from esker.ledger.run_id import new_run_id
@@ -32,6 +32,7 @@ from esker.sources.files.csv_header import Header
 from esker.sources.files.formats import Format
 from esker.sources.files.found import FoundFile
 from esker.sources.files.jsonl import JsonLinesFormat
+from esker.sources.files.news import is_as_loaded, wanted
 from esker.sources.files.orc import OrcFormat
 from esker.sources.files.packing import TEXT_FORMATS, packing_of, refuse_packed
 from esker.sources.files.parquet import ParquetFormat
@@ -43,7 +44,6 @@ from esker.sources.files.xml import XmlFormat
 from esker.sources.source import ORIGIN, Fetched, Opening, Reader, Sent, Slice, Weight
 from esker.sources.span import Span
 
-_SHOWN = 3
 _MOST_COPIED = 4 << 30
 """Bytes of copies at a time, where the source does not say."""
 
@@ -92,18 +92,13 @@ class FilesReader(Reader):
             listed = [file for file in listed if file.path not in seen]
             batch = piece.start["batch"] if piece.start else None
         found = self.loaded.compare(batch, [file.version for file in listed])
-        changed = [file for file in listed if file.path in found.changed]
-        if changed and self.source.on_changed == "error":
-            told = [f'"{f.path}" had {found.changed[f.path]}, now {f.version}' for f in changed[:_SHOWN]]
-            raise FileChanged(self.name, told, len(changed))
-        wanted = found.fresh | found.changed.keys() if self.source.on_changed == "reload" else found.fresh
-        return self._slices([file for file in listed if file.path in wanted], position, before)
+        return self._slices(wanted(self.name, self.source, listed, found), position, before)
 
     def _whole(self, position: Position | None) -> list[Slice]:
         """Return all files as one slice, if any has come, changed or gone."""
         files = self.place.list()
         known = self.loaded.upto(position["batch"] if position else None)
-        if {file.path: file.version for file in files} == known:
+        if is_as_loaded(files, known):
             return []
         end: dict[str, Any] = {"batch": new_run_id(), "files": len(files)}
         size = sum(file.version.size for file in files)
@@ -130,14 +125,18 @@ class FilesReader(Reader):
         return self.fetch(self._slices(files[:1], None, 0)).slices[0] if files else None
 
     def check(self, slices: Sequence[Slice]) -> None:
-        files = [file for piece in slices for file in piece.content]
+        files = _all_of(slices)
         with self._looking_into(files):
             self._format().check(files)
 
     def sent(self, slices: Sequence[Slice]) -> Sent:
-        files = [file for piece in slices for file in piece.content]
+        files = _all_of(slices)
         with self._looking_into(files):
             return self._format().sent(files)
+
+    def values(self, slices: Sequence[Slice]) -> Mapping[str, Sequence[str]] | None:
+        found = self._format()
+        return found.values(_all_of(slices)) if isinstance(found, CsvFormat) else None
 
     def read(self, piece: Slice, columns: tuple[Column, ...]) -> DataFrame:
         with explained("cannot read the files", self.engine.log, reads_source=True):
@@ -279,6 +278,10 @@ def _folder(engine: Engine) -> Path | None:
     folder = engine.project.folder / ".esker"
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def _all_of(slices: Sequence[Slice]) -> list[FoundFile]:
+    return [file for piece in slices for file in piece.content]
 
 
 def _counted(files: Sequence[FoundFile]) -> str:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from esker.engine.failures import explained
 from esker.errors import SourceUnavailable
 from esker.ledger.entry import Position
-from esker.ledger.loaded_files import FileVersion
+from esker.ledger.file_versions import FileVersion
 from esker.ledger.run_id import new_run_id
 from esker.project.sources import FilesSource, HttpSource
 from esker.project.types import Column, Plain
