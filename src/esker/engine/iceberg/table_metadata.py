@@ -74,12 +74,13 @@ class Metadata:
     sort_fields: tuple[SortField, ...]
     properties: Mapping[str, str]
     snapshot: Snapshot | None
-    specs: Mapping[int, Spec] = field(default_factory=dict, kw_only=True)
-    """Partition specs by their ids, where Java told them."""
-    spec_id: int = field(default=0, kw_only=True)
+    # What writers need besides: Java tells it. It follows from the file, and no comparison asks for it.
+    specs: Mapping[int, Spec] = field(default_factory=dict, kw_only=True, compare=False)
+    """Partition specs by their ids."""
+    spec_id: int = field(default=0, kw_only=True, compare=False)
     """The spec of new files."""
-    branches: frozenset[str] = field(default=frozenset(), kw_only=True)
-    data_folder: str | None = field(default=None, kw_only=True)
+    branches: frozenset[str] = field(default=frozenset(), kw_only=True, compare=False)
+    data_folder: str | None = field(default=None, kw_only=True, compare=False)
     """What the locations of new files of an unpartitioned table begin with, if only names follow."""
 
     @property
