@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test budget check lint fast format bench soak spark35 spark40 lock docs servers clean
+.PHONY: help setup demo test budget check lint fast format bench soak spark35 spark40 lock java docs servers clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -80,6 +80,9 @@ spark40: .cache/spark40/.ready servers ## a short look at Spark 4.0
 	@$(BIN)/uv pip install --quiet --python .cache/spark$*/bin/python --no-deps --no-build-isolation -e .
 	@.cache/spark$*/bin/python -m tests.servers.class_archive
 	@touch $@
+
+java: setup ## compile Esker's Java classes, after a change of their source
+	@$(BIN)/python -m tests.compile_java
 
 docs: setup ## write the reference pages anew
 	@$(BIN)/python docs/generate.py

@@ -9,7 +9,8 @@ import pytest
 
 from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.manifests import SpecField
-from esker.engine.iceberg.metadata import is_same, read_spec
+from esker.engine.iceberg.metadata import is_same, metadata_of
+from esker.engine.iceberg.table_state import opener
 from tests.folder import Folder
 
 pytestmark = pytest.mark.spark
@@ -43,6 +44,12 @@ def document(transform: str, updated: int = 1, snapshots: int = 0) -> str:
     )
 
 
+def specs(jvm: Any, metadata: Any) -> tuple[SpecField, ...]:
+    operations = iceberg(jvm, "StaticTableOperations")(metadata, None, None)
+    table = iceberg(jvm, "BaseTable")(operations, "t")
+    return metadata_of(opener(jvm).describe(table)).specs[0].fields
+
+
 def test_what_tells_metadata_apart(folder: Folder) -> None:
     """Specs are those of the metadata itself; without a place, none is known to be another's."""
     jvm: Any = folder.open().engine.spark.sparkContext._jvm
@@ -52,8 +59,11 @@ def test_what_tells_metadata_apart(folder: Folder) -> None:
         return parser.fromJson(location, text) if location is not None else parser.fromJson(text)
 
     one, other = (parsed("file:///t/1.json", document(kind)) for kind in ("bucket[4]", "bucket[16]"))
-    assert read_spec(jvm, one, 0) == (SpecField(1, "bucket[4]"),)
-    assert read_spec(jvm, other, 0) == (SpecField(1, "bucket[16]"),)
+    assert specs(jvm, parser.fromJson(document("bucket[4]"))) == (SpecField(1, "bucket[4]"),)
+    assert specs(jvm, parser.fromJson(document("bucket[16]"))) == (SpecField(1, "bucket[16]"),)
+    # At places of their own: each file says what it says.
+    assert specs(jvm, parsed("file:///t/4.json", document("bucket[4]"))) == (SpecField(1, "bucket[4]"),)
+    assert specs(jvm, other) == (SpecField(1, "bucket[16]"),)
 
     assert is_same(one, parsed("file:///t/1.json", document("bucket[4]")))
     assert not is_same(one, parsed("file:///t/2.json", document("bucket[4]")))

@@ -17,6 +17,7 @@ import pytest
 
 from esker.engine.iceberg import write
 from esker.engine.iceberg.commit import Attempt
+from esker.engine.iceberg.content_file import as_object
 from esker.engine.iceberg.create import NewTable, create
 from esker.engine.iceberg.java import iceberg
 from esker.engine.iceberg.metrics import metrics
@@ -127,7 +128,9 @@ def _measured_by_iceberg(attempt: Attempt, file: Any) -> Any:
 
 def _document(attempt: Attempt, file: Any) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(
-        iceberg(attempt._jvm, "ContentFileParser").toJson(file, attempt._table.spec())
+        iceberg(attempt._jvm, "ContentFileParser").toJson(
+            as_object(attempt._jvm, attempt._table, file), attempt._table.spec()
+        )
     )
     maps = {name: value for name, value in document.items() if isinstance(value, dict)}
     return document | {name: dict(zip(*value.values(), strict=True)) for name, value in maps.items()}

@@ -8,6 +8,7 @@ the catalog to replace exactly that object.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from pyroaring import BitMap64
 
 from esker.engine.failures import JvmFailure, causes, explained, first_line
 from esker.engine.iceberg.access import is_ending
-from esker.engine.iceberg.content_file import stored_file
+from esker.engine.iceberg.content_file import WrittenFile, as_object, stored_file, written_file
 from esker.engine.iceberg.correct import corrected_manifests
 from esker.engine.iceberg.credentials import expires, store_of
 from esker.engine.iceberg.file_metrics import Correction
@@ -30,16 +31,16 @@ from esker.engine.iceberg.manifests import FileEntry, LiveFiles, SpecField, live
 from esker.engine.iceberg.metadata import (
     Snapshot,
     SnapshotId,
+    Spec,
     is_same,
-    read_metadata,
+    metadata_of,
     read_snapshot,
-    read_spec,
-    snapshot_at,
+    snapshot_of,
 )
 from esker.engine.iceberg.positions import StagedDeletes, write_deletes
 from esker.engine.iceberg.schema import FieldSchema
 from esker.engine.iceberg.stage import StagedFiles
-from esker.engine.iceberg.table import TableId, java_transaction
+from esker.engine.iceberg.table import TableId, open_state
 from esker.engine.iceberg.table_files import TableFiles
 from esker.engine.iceberg.table_metadata import STAGED, History
 from esker.engine.iceberg.write import adopt_files, write_files
@@ -76,15 +77,25 @@ class Attempt:
         self._jvm: Any = engine.spark.sparkContext._jvm
         self._id = table
         self._branch: str | None = None
+        self._properties: dict[str, str] = {}
+        self._built: Snapshot | None = None
         self._looked_for: tuple[Keys, LiveFiles] | None = None
         self._forgotten: list[SnapshotId] = []
-        self._specs: dict[int, tuple[SpecField, ...]] = {}
         self._engine, self._handles = engine, engine.handles
         with explained(f'cannot load table "{table}"', engine.log):
-            self._table, self._opened = java_transaction(engine, table)
-            self._base = self._opened.startMetadata()
-            self._metadata = read_metadata(self._jvm, self._base)
+            self._table, self._state = open_state(engine, table)
+            self._metadata = metadata_of(self._state.describe())
         self._received, self._is_begun = time.time(), False
+
+    @cached_property
+    def _base(self) -> Any:
+        """Iceberg's own object for the metadata that the attempt compares with."""
+        return self._state.base()
+
+    @cached_property
+    def _opened(self) -> Any:
+        """The transaction on it."""
+        return self._state.transaction()
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -143,26 +154,32 @@ class Attempt:
 
     @property
     def _transaction(self) -> Any:
-        """What changes are built in.
-
-        Before the first of them, keys that the catalog handed out long ago are renewed: to find out what to
-        change may have taken longer than they are valid, and manifests are written with them.
-        """
-        if not self._is_begun:
-            if not is_local(self.location) and is_ending(
-                expires(self._jvm, self._table), self._received, time.time()
-            ):
-                self._open_again()
-            self._is_begun = True
+        """What changes are built in."""
+        self._begin()
         return self._opened
+
+    def _begin(self) -> None:
+        """Renew keys that the catalog handed out long ago, before the first change.
+
+        To find out what to change may have taken longer than they are valid, and manifests are written with
+        them.
+        """
+        if self._is_begun:
+            return
+        if not is_local(self.location) and is_ending(
+            expires(self._jvm, self._table), self._received, time.time()
+        ):
+            self._open_again()
+        self._is_begun = True
 
     def _open_again(self) -> None:
         self._handles.forget(self._id.sql)
-        table, opened = java_transaction(self._engine, self._id)
-        base = opened.startMetadata()
-        if not is_same(base, self._base):
+        table, state = open_state(self._engine, self._id)
+        if not is_same(state.base(), self._base):
             raise SwapFailed("CommitFailedException", "the table moved on while the change was made")
-        self._table, self._opened, self._base = table, opened, base
+        self._table, self._state = table, state
+        for known in ("_base", "_opened"):
+            self.__dict__.pop(known, None)
 
     @property
     def schema(self) -> FieldSchema:
@@ -200,17 +217,28 @@ class Attempt:
         return snapshot is not None and snapshot.summary.get("total-equality-deletes") != "0"
 
     def _spec_of(self, spec_id: int) -> tuple[SpecField, ...]:
-        if spec_id not in self._specs:
-            self._specs[spec_id] = read_spec(self._jvm, self._base, spec_id)
-        return self._specs[spec_id]
+        # A table that was copied, restored or branched off has the uuid of another one, and specs of its own:
+        # what this metadata says holds for it alone.
+        return self._metadata.specs[spec_id].fields
 
     def write(self, rows: pa.Table, stem: str) -> StagedFiles:
         """Write rows as data files from this process. `stem` begins their names and is unique."""
         with _swap_failed():
-            files, size = write_files(
-                self._table, self._jvm, self.store, self.schema, self.properties, rows, stem
-            )
+            files, size = write_files(self._metadata, self._locate, self.store, rows, stem)
         return StagedFiles(self._id, self.uuid, self.schema_id, len(rows), size, len(files), tuple(files))
+
+    def _locate(self, names: Sequence[tuple[str, tuple[Any, ...]]]) -> list[str]:
+        """Return where new files are to lie, by their names and the values of their partitions."""
+        folder = self._metadata.data_folder
+        if folder is not None and not any(values for _, values in names):
+            return [f"{folder}{name}" for name, _ in names]
+        spec = self._metadata.spec
+        asked = [
+            {"name": name, "beside": _in_partition(spec, values)} if values else {"name": name}
+            for name, values in names
+        ]
+        found: list[str] = json.loads(self._state.locations(json.dumps(asked)))
+        return found
 
     def delete(self, doomed: Mapping[FileEntry, BitMap64], files: LiveFiles | None = None) -> StagedDeletes:
         """Write the deletes of positions in files of the current snapshot.
@@ -218,9 +246,7 @@ class Attempt:
         `files` are those of `files_with`, if they were looked for with keys.
         """
         with _swap_failed():
-            return write_deletes(
-                self._table, self._jvm, files or self.files, doomed, version=self.format_version
-            )
+            return write_deletes(self._metadata, self._locate, files or self.files, doomed)
 
     def adopt(self, files: Sequence[tuple[str, int]]) -> StagedFiles:
         """Take Parquet files that lie in the table's store, by location and size, as staged ones."""
@@ -235,11 +261,7 @@ class Attempt:
 
         Both are final already: the swap never rebases, so they cannot change afterwards.
         """
-        with _swap_failed():
-            change = self._transaction.newAppend()
-            for file in staged.handles:
-                change.appendFile(file)
-            return self._into_transaction(change, summary)
+        return self._build("append", [staged], summary)
 
     def row_delta(
         self,
@@ -253,30 +275,20 @@ class Attempt:
         `looked_at` are the data files whose rows decided what is written: all must still be there. The
         swap alone guarantees that; Iceberg is asked to check it too, which costs nothing.
         """
-        with _swap_failed():
-            change = self._transaction.newRowDelta()
-            for staged in added:
-                for file in staged.handles:
-                    change.addRows(file)
-            for file in deletes.added:
-                change.addDeletes(file)
-            for file in deletes.removed:
-                change.removeDeletes(file)
-            if self.current is not None:
-                change.validateFromSnapshot(self.current)
-            change.validateDataFilesExist(text_list(self._jvm, [entry.path for entry in looked_at]))
-            change.validateDeletedFiles()
-            change.conflictDetectionFilter(iceberg(self._jvm, "expressions.Expressions").alwaysTrue())
-            change.validateNoConflictingDataFiles()
-            change.validateNoConflictingDeleteFiles()
-            return self._into_transaction(change, summary)
+        facts = {
+            "deletes": [file.document for file in deletes.added],
+            "removed": [file.document for file in deletes.removed],
+            "since": self.current,
+            "present": [entry.path for entry in looked_at],
+        }
+        return self._build("rowDelta", added, summary, facts)
 
     def replace(self, staged: StagedFiles, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Put staged files in the place of everything that the table holds."""
         with _swap_failed():
             change = self._transaction.newOverwrite()
             change.overwriteByRowFilter(iceberg(self._jvm, "expressions.Expressions").alwaysTrue())
-            for file in staged.handles:
+            for file in self._objects(staged.handles):
                 change.addFile(file)
             return self._into_transaction(change, summary)
 
@@ -285,11 +297,11 @@ class Attempt:
     ) -> tuple[SnapshotId, int]:
         """Put staged files in the place of some data files of the current snapshot."""
         with _swap_failed():
-            change, specs = self._transaction.newOverwrite(), self._table.specs()
-            for entry in taken:
-                change.deleteFile(stored_file(self._jvm, specs.get(entry.spec_id), entry))
+            change = self._transaction.newOverwrite()
+            for file in self._objects([self._stored(entry) for entry in taken]):
+                change.deleteFile(file)
             for files in staged:
-                for file in files.handles:
+                for file in self._objects(files.handles):
                     change.addFile(file)
             return self._into_transaction(change, summary)
 
@@ -301,7 +313,7 @@ class Attempt:
 
     def built_files(self) -> int:
         """Return how many data files the table has after what was built."""
-        return _total_files(self._transaction.currentMetadata().currentSnapshot().summary())
+        return _total_files(self._built_summary())
 
     def remove(self, column: str, upto: int, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Take out the rows whose number in a column is at most this. No file may hold others beside them."""
@@ -326,7 +338,7 @@ class Attempt:
         """Put staged files in the place of what the partitions that they belong to hold."""
         with _swap_failed():
             change = self._transaction.newReplacePartitions()
-            for file in staged.handles:
+            for file in self._objects(staged.handles):
                 change.addFile(file)
             return self._into_transaction(change, summary)
 
@@ -340,17 +352,21 @@ class Attempt:
         """Put staged files in the place of data files of the current snapshot, and of rows of others."""
         with _swap_failed():
             change = self._transaction.newRowDelta()
-            for file in staged.handles:
+            for file in self._objects(staged.handles):
                 change.addRows(file)
             for entry in gone:
-                specs = self._table.specs()
-                change.removeRows(stored_file(self._jvm, specs.get(entry.spec_id), entry))
-                for delete in self.files.deletes_of(entry):
-                    if delete.is_vector or delete.reference == entry.path:
-                        change.removeDeletes(stored_file(self._jvm, specs.get(delete.spec_id), delete))
-            for file in deletes.added:
+                [file] = self._objects([self._stored(entry)])
+                change.removeRows(file)
+                of_it = [
+                    self._stored(delete)
+                    for delete in self.files.deletes_of(entry)
+                    if delete.is_vector or delete.reference == entry.path
+                ]
+                for delete in self._objects(of_it):
+                    change.removeDeletes(delete)
+            for file in self._objects(deletes.added):
                 change.addDeletes(file)
-            for file in deletes.removed:
+            for file in self._objects(deletes.removed):
                 change.removeDeletes(file)
             return self._into_transaction(change, summary)
 
@@ -370,8 +386,7 @@ class Attempt:
 
     def touch(self, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         """Make a snapshot without any change, so that properties are compared by every catalog."""
-        with _swap_failed():
-            return self._into_transaction(self._transaction.newAppend(), summary)
+        return self._build("append", (), summary)
 
     def stage_on(self, branch: str) -> None:
         """Let what is built from now on go to a branch that begins at main. One of that name is left."""
@@ -384,6 +399,8 @@ class Attempt:
 
     def drop_branch(self, branch: str) -> bool:
         """Remove a branch in the same swap, if it is there."""
+        if branch not in self._metadata.branches and branch != self._branch:
+            return False
         with _swap_failed():
             ref = self._transaction.currentMetadata().ref(branch)
             if ref is None or not ref.isBranch():
@@ -455,6 +472,56 @@ class Attempt:
         ref = self._base.ref(branch)
         return read_snapshot(self._jvm, self._base.snapshot(ref.snapshotId())) if ref is not None else None
 
+    def _objects(self, files: Iterable[Any]) -> list[Any]:
+        """Return Iceberg's own objects for files of this table."""
+        return [as_object(self._jvm, self._table, file) for file in files]
+
+    def _stored(self, entry: FileEntry) -> WrittenFile:
+        return stored_file(self._metadata.specs[entry.spec_id], entry)
+
+    def _build(
+        self,
+        operation: str,
+        added: Sequence[StagedFiles],
+        summary: Mapping[str, str],
+        facts: Mapping[str, Any] | None = None,
+    ) -> tuple[SnapshotId, int]:
+        """Build a change in one call; return the new snapshot's id and sequence number."""
+        files = [file for staged in added for file in staged.handles]
+        asked = {
+            "added": [file.document for file in files if isinstance(file, WrittenFile)],
+            "summary": dict(summary),
+            "branch": self._branch,
+            "is_local": is_local(self.location),
+            **(facts or {}),
+        }
+        objects = [file for file in files if not isinstance(file, WrittenFile)]
+        with _swap_failed():
+            self._begin()
+            build = getattr(self._state, operation)
+            with self._forgetting():
+                answer = build(json.dumps(asked), *([objects] if objects else ()))
+        built = snapshot_of(json.loads(answer))
+        assert built is not None
+        self._built = built if self._branch is None else None
+        return built.id, built.sequence
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """The keys that the table was loaded with may have expired: the next attempt gets others."""
+        try:
+            yield
+        except JvmFailure:
+            self._handles.forget(self._id.sql)
+            raise
+
+    def _built_summary(self) -> Any:
+        """Return the summary of main's snapshot as it is after what was built."""
+        if self._built is not None:
+            return self._built.summary
+        snapshot = self._transaction.currentMetadata().currentSnapshot()
+        return snapshot.summary() if snapshot is not None else {}
+
     def _into_transaction(self, change: Any, summary: Mapping[str, str]) -> tuple[SnapshotId, int]:
         for key, value in summary.items():
             change.set(key, value)
@@ -462,12 +529,9 @@ class Attempt:
             change.scanManifestsWith(in_this_thread(self._jvm))
         if self._branch is not None:
             change.toBranch(self._branch)
-        try:
+        with self._forgetting():
             change.commit()  # into the transaction, not into the catalog
-        except JvmFailure:
-            # The keys that the table was loaded with may have expired: the next attempt gets others.
-            self._handles.forget(self._id.sql)
-            raise
+        self._built = None
         metadata = self._transaction.currentMetadata()
         snapshot = metadata.currentSnapshot()
         if self._branch is not None:
@@ -476,11 +540,7 @@ class Attempt:
 
     def set(self, properties: Mapping[str, str]) -> None:
         """Set table properties in the same swap."""
-        with _swap_failed():
-            update = self._transaction.updateProperties()
-            for key, value in properties.items():
-                update.set(key, value)
-            update.commit()
+        self._properties |= properties
 
     def swap(self) -> None:
         """Ask the catalog to replace the metadata that was read by the one that was built.
@@ -490,23 +550,14 @@ class Attempt:
         """
         try:
             with _swap_failed():
-                self._table.operations().commit(self._base, self._built())
+                self._begin()
+                asked = {"properties": self._properties, "forgotten": self._forgotten}
+                self._state.swap(json.dumps(asked))
         except SwapFailed:
             # Of a table that was made anew, some catalogs call the metadata as they called the old one's:
             # an object that is kept takes it for the one it knows.
             self._handles.forget(self._id.sql)
             raise
-
-    def _built(self) -> Any:
-        """Return the metadata that the table is to have."""
-        built = self._opened.currentMetadata()
-        gone = self._jvm.java.util.HashSet()
-        for snapshot in self._forgotten:
-            if built.snapshot(snapshot) is not None:
-                gone.add(snapshot)
-        if gone.isEmpty():
-            return built
-        return iceberg(self._jvm, "TableMetadata").buildFrom(built).removeSnapshots(gone).build()
 
     @cached_property
     def sort_fields(self) -> tuple[SortField, ...]:
@@ -568,17 +619,18 @@ class Attempt:
 
     def built_records(self) -> int | None:
         """Return how many rows the table has after what was built, as the snapshot's summary tells."""
-        return _records(self._opened.currentMetadata().currentSnapshot())
+        return _records(self._built_summary())
 
     def records_at(self, moment: datetime) -> int | None:
         """Return how many rows the table had at a moment; None when it had none yet, or nobody can tell."""
-        return _records(snapshot_at(self._base, moment))
+        answer = self._state.snapshotAt(int(moment.timestamp() * 1000))
+        found = snapshot_of(json.loads(answer)) if answer is not None else None
+        return _records(found.summary) if found is not None else None
 
     @property
     def sequence(self) -> int:
         """The sequence number of the current snapshot."""
-        current = self._base.currentSnapshot()
-        return int(current.sequenceNumber()) if current is not None else 0
+        return self._metadata.snapshot.sequence if self._metadata.snapshot is not None else 0
 
     def last_snapshot_with(self, key: str, value: str) -> SnapshotId | None:
         """Return the newest known snapshot whose summary holds a value; staged ones do not count."""
@@ -628,9 +680,13 @@ def _total_files(summary: Any) -> int:
     return int(summary.get("total-data-files") or 0)
 
 
-def _records(snapshot: Any) -> int | None:
+def _records(summary: Any) -> int | None:
     """Return how many rows a snapshot has, as its summary tells."""
-    if snapshot is None or snapshot.summary().get("total-records") is None:
+    if summary.get("total-records") is None:
         return None
-    deleted = snapshot.summary().get("total-position-deletes")
-    return int(snapshot.summary().get("total-records")) - int(deleted or 0)
+    return int(summary.get("total-records")) - int(summary.get("total-position-deletes") or 0)
+
+
+def _in_partition(spec: Spec, values: Sequence[Any]) -> Mapping[str, Any]:
+    """Return a file of which only the partition counts."""
+    return written_file(spec, location="nowhere", size=1, records=1, partition=values).document

@@ -1,24 +1,42 @@
-"""Iceberg's own objects for files that were written in this process, made from JSON.
+"""Files that were written in this process, as Iceberg is told of them: in its own JSON.
 
-A builder would be called once for every fact, and each call is a trip to the JVM; and Py4J would hand a
-small number over as an int where a long is wanted.
+A commit takes them over as they are. Where one of Iceberg's objects is needed, it is made from the JSON: a
+builder would be called once for every fact, and each call is a trip to the JVM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
 from esker.engine.iceberg.java import each, iceberg, json_node
 from esker.engine.iceberg.manifests import FileEntry
+from esker.engine.iceberg.metadata import Spec
 
 _CONTENTS = ("data", "position-deletes")
 
 
-def content_file(
-    jvm: Any,
-    spec: Any,
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that belongs to no snapshot yet. It can be asked what Iceberg's own object can."""
+
+    document: Mapping[str, Any]
+    """The file in Iceberg's JSON."""
+
+    def location(self) -> str:
+        return str(self.document["file-path"])
+
+    def fileSizeInBytes(self) -> int:  # noqa: N802
+        return int(self.document["file-size-in-bytes"])
+
+    def recordCount(self) -> int:  # noqa: N802
+        return int(self.document["record-count"])
+
+
+def written_file(
+    spec: Spec,
     *,
     location: str,
     size: int,
@@ -27,30 +45,21 @@ def content_file(
     content: str = "data",
     format: str = "parquet",
     facts: Mapping[str, Any] | None = None,
-) -> Any:
-    """Return the object for a file of a partitioning. `facts` are further fields, by Iceberg's names."""
-    document = {
-        "spec-id": spec.specId(),
-        "content": content,
-        "file-path": location,
-        "file-format": format,
-        "partition": _values(spec, partition) if partition else [],
-        "file-size-in-bytes": size,
-        "record-count": records,
-        **(facts or {}),
-    }
-    return iceberg(jvm, "ContentFileParser").fromJson(json_node(jvm, document), spec)
+) -> WrittenFile:
+    """Return a file of a partitioning. `facts` are further fields, by Iceberg's names."""
+    kinds = [place.kind for place in spec.places]
+    values = [_as_json(value, kind) for value, kind in zip(partition, kinds, strict=bool(partition))]
+    return WrittenFile(_document(spec.id, values, location, size, records, content, format, facts))
 
 
-def stored_file(jvm: Any, spec: Any, file: FileEntry) -> Any:
-    """Return the object for a file of the current snapshot, of data or position deletes, with its spec."""
+def stored_file(spec: Spec, file: FileEntry) -> WrittenFile:
+    """Return a file of the current snapshot, of data or position deletes, with its spec."""
     facts = {
         "referenced-data-file": file.reference,
         "content-offset": file.offset,
         "content-size-in-bytes": file.length,
     }
-    return content_file(
-        jvm,
+    return written_file(
         spec,
         location=file.path,
         size=file.size,
@@ -62,19 +71,56 @@ def stored_file(jvm: Any, spec: Any, file: FileEntry) -> Any:
     )
 
 
-def partition_data(spec: Any, jvm: Any, values: Sequence[Any]) -> Any:
-    """Return partition values as Iceberg's own object."""
-    return content_file(
-        jvm, spec, location="only the partition counts", size=1, records=1, partition=values
-    ).partition()
+def content_file(
+    jvm: Any,
+    spec: Any,
+    *,
+    location: str,
+    size: int,
+    records: int,
+    partition: Sequence[Any] = (),
+    facts: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return Iceberg's own object for a data file of a partitioning, which is Iceberg's own, too."""
+    kinds = (
+        [str(field.type().toString()) for field in each(spec.partitionType().fields())] if partition else []
+    )
+    values = [_as_json(value, kind) for value, kind in zip(partition, kinds, strict=True)]
+    document = _document(spec.specId(), values, location, size, records, "data", "parquet", facts)
+    return iceberg(jvm, "ContentFileParser").fromJson(json_node(jvm, document), spec)
 
 
-def _values(spec: Any, values: Sequence[Any]) -> list[Any]:
-    kinds = [str(field.type().toString()) for field in each(spec.partitionType().fields())]
-    return [_as_json(value, kind) for value, kind in zip(values, kinds, strict=True)]
+def as_object(jvm: Any, table: Any, file: Any) -> Any:
+    """Return Iceberg's own object for a file of a table, whichever it is."""
+    if not isinstance(file, WrittenFile):
+        return file
+    spec = table.specs().get(file.document["spec-id"])
+    return iceberg(jvm, "ContentFileParser").fromJson(json_node(jvm, file.document), spec)
 
 
-def _as_json(value: Any, kind: str) -> Any:
+def _document(
+    spec_id: int,
+    values: Sequence[Any],
+    location: str,
+    size: int,
+    records: int,
+    content: str,
+    format: str,
+    facts: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    return {
+        "spec-id": spec_id,
+        "content": content,
+        "file-path": location,
+        "file-format": format,
+        "partition": list(values),
+        "file-size-in-bytes": size,
+        "record-count": records,
+        **(facts or {}),
+    }
+
+
+def _as_json(value: Any, kind: str | None) -> Any:
     match value:
         case None | bool() | int() | float():
             return value

@@ -1,30 +1,39 @@
 """What a table's metadata says, as values.
 
-Every fact costs a call into the JVM. A metadata file never changes: what has been read of one is kept,
-and serves whoever looks at the table next.
+A metadata file never changes: what has been read of one is kept, and serves whoever looks at the table next.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from esker.engine.iceberg.columns import columns_of
-from esker.engine.iceberg.java import each, iceberg, text_map
+from esker.engine.iceberg.java import each, text_map
 from esker.engine.iceberg.manifests import SpecField
-from esker.engine.iceberg.table_metadata import Metadata, Snapshot, SnapshotId, described_partition
+from esker.engine.iceberg.schema import field_paths
+from esker.engine.iceberg.table_metadata import (
+    Metadata,
+    PartitionPlace,
+    Snapshot,
+    SnapshotId,
+    Spec,
+    described_partition,
+)
 from esker.project.layout import SortField
 
 __all__ = [
     "Metadata",
     "Snapshot",
     "SnapshotId",
+    "Spec",
     "is_same",
-    "read_metadata",
+    "metadata_of",
     "read_snapshot",
-    "read_spec",
     "snapshot_at",
+    "snapshot_of",
 ]
 
 _MOST = 64
@@ -32,28 +41,33 @@ _MOST = 64
 _kept: dict[tuple[str, str, int], Metadata] = {}
 
 
-def read_metadata(jvm: Any, metadata: Any) -> Metadata:
-    """Return one of Iceberg's metadata objects as a value."""
-    version = metadata.metadataFileLocation()
+def metadata_of(described: str) -> Metadata:
+    """Return as a value what `TableState.java` says of a table."""
+    said = json.loads(described)
+    version = said["version"]
     # Some catalogs number their files: a table that is made anew has the names of the old one again.
-    key = (version or "", metadata.uuid(), metadata.lastUpdatedMillis())
+    key = (version or "", said["uuid"], said["updated"])
     known = _kept.get(key)
     if known is not None:
         return known
-    schema = metadata.schema()
-    schema_text: str = iceberg(jvm, "SchemaParser").toJson(schema)
+    schema = json.loads(said["schema"])
+    specs = {int(number): _spec(int(number), spec) for number, spec in said["specs"].items()}
     found = Metadata(
         version=version,
-        uuid=metadata.uuid(),
-        location=metadata.location(),
-        format_version=metadata.formatVersion(),
-        schema_id=metadata.currentSchemaId(),
-        schema=schema_text,
-        columns=columns_of(json.loads(schema_text)),
-        partition_fields=_partition_fields(metadata.spec(), schema),
-        sort_fields=_sort_fields(jvm, metadata.sortOrder(), schema),
-        properties=text_map(jvm, metadata.properties()),
-        snapshot=read_snapshot(jvm, metadata.currentSnapshot()),
+        uuid=said["uuid"],
+        location=said["location"],
+        format_version=said["format_version"],
+        schema_id=said["schema_id"],
+        schema=said["schema"],
+        columns=columns_of(schema),
+        specs=specs,
+        spec_id=said["spec_id"],
+        partition_fields=_partition_fields(specs[said["spec_id"]]),
+        sort_fields=_sort_fields(said["sort"], schema),
+        properties=said["properties"],
+        snapshot=snapshot_of(said["snapshot"]),
+        branches=frozenset(said["branches"]),
+        data_folder=said["places"],
     )
     if version is not None:
         _kept[key] = found
@@ -62,17 +76,30 @@ def read_metadata(jvm: Any, metadata: Any) -> Metadata:
     return found
 
 
-def read_spec(jvm: Any, metadata: Any, spec_id: int) -> tuple[SpecField, ...]:
-    """Return the fields of one of a table's partition specs.
-
-    A table that was copied, restored or branched off has the uuid of another one, and specs of its own: what
-    is read here holds for this metadata alone.
-    """
-    text = iceberg(jvm, "PartitionSpecParser").toJson(metadata.spec(spec_id))
-    # A field of several columns has no single source: -1 is no column.
-    return tuple(
-        SpecField(field.get("source-id", -1), field["transform"]) for field in json.loads(text)["fields"]
+def snapshot_of(said: Mapping[str, Any] | None) -> Snapshot | None:
+    """Return as a value what `TableState.java` says of a snapshot."""
+    if said is None:
+        return None
+    return Snapshot(
+        id=said["id"],
+        parent=said["parent"],
+        sequence=said["sequence"],
+        committed_at=datetime.fromtimestamp(said["moment"] / 1000, UTC),
+        operation=said["operation"],
+        summary=said["summary"],
+        schema_id=said["schema_id"],
+        manifest_list=said["manifest_list"],
     )
+
+
+def _spec(number: int, said: Mapping[str, Any]) -> Spec:
+    # A field of several columns has no single source: -1 is no column.
+    fields = (
+        SpecField(field.get("source-id", -1), field["transform"])
+        for field in json.loads(said["spec"])["fields"]
+    )
+    places = (PartitionPlace(field["column"], field["transform"], field["type"]) for field in said["fields"])
+    return Spec(number, tuple(places), tuple(fields))
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -102,28 +129,25 @@ def snapshot_at(metadata: Any, moment: datetime) -> Any | None:
     return metadata.snapshot(newest) if newest is not None else None
 
 
-def _partition_fields(spec: Any, schema: Any) -> tuple[str, ...]:
-    if spec.isUnpartitioned():
-        return ()
+def _partition_fields(spec: Spec) -> tuple[str, ...]:
     # Format version 1 keeps fields that were dropped, without values; perhaps their columns are gone.
-    fields = ((field, field.transform().toString()) for field in each(spec.fields()))
-    return tuple(_described(field, schema) for field, transform in fields if transform != "void")
+    return tuple(_described(place) for place in spec.places if place.transform != "void")
 
 
-def _sort_fields(jvm: Any, order: Any, schema: Any) -> tuple[SortField, ...]:
+def _sort_fields(order: str | None, schema: dict[str, Any]) -> tuple[SortField, ...]:
     """Return a sort order up to the first field that is more than a column."""
-    if order.isUnsorted():
-        return ()
+    names = {number: path for path, number in field_paths(schema)}
     found = []
-    for field in json.loads(iceberg(jvm, "SortOrderParser").toJson(order))["fields"]:
-        if field["transform"] != "identity":
+    for each_field in json.loads(order)["fields"] if order is not None else ():
+        column = names.get(each_field["source-id"])
+        if each_field["transform"] != "identity" or column is None:
             break
-        found.append(SortField(schema.findColumnName(field["source-id"]), field["direction"] == "desc"))
+        found.append(SortField(column, each_field["direction"] == "desc"))
     return tuple(found)
 
 
-def _described(field: Any, schema: Any) -> str:
-    return described_partition(str(schema.findColumnName(field.sourceId())), field.transform().toString())
+def _described(place: PartitionPlace) -> str:
+    return described_partition(str(place.column), place.transform)
 
 
 def read_snapshot(jvm: Any, snapshot: Any) -> Snapshot | None:

@@ -6,19 +6,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from esker.engine.iceberg.java import each
+from esker.engine.iceberg.metadata import Spec
 from esker.engine.iceberg.partition_transform import transformed
 
 
-def split(rows: pa.Table, spec: Any, schema: Any) -> list[tuple[tuple[Any, ...], pa.Table]]:
+def split(rows: pa.Table, spec: Spec) -> list[tuple[tuple[Any, ...], pa.Table]]:
     """Return the rows of each partition, with the partition's values. Rows keep their order."""
-    fields = list(each(spec.fields()))
-    if not fields or not len(rows):
+    if not spec.places or not len(rows):
         return [((), rows)] if len(rows) else []
-    names = [f"p{index}" for index in range(len(fields))]
+    names = [f"p{index}" for index in range(len(spec.places))]
     values = pa.table(
-        [transformed(rows, schema.findColumnName(f.sourceId()), f.transform().toString()) for f in fields],
-        names=names,
+        [transformed(rows, place.column, place.transform) for place in spec.places], names=names
     )
     numbered = values.append_column("row", pa.array(range(len(rows)), pa.int64()))
     grouped = numbered.group_by(names, use_threads=False).aggregate([("row", "list")])

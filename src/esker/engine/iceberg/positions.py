@@ -20,12 +20,13 @@ from uuid import uuid4
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from esker.engine.iceberg.content_file import content_file, stored_file
+from esker.engine.iceberg.content_file import WrittenFile, stored_file, written_file
 from esker.engine.iceberg.deleted import deleted_positions, positions_in
 from esker.engine.iceberg.manifests import FileEntry, LiveFiles, Partition
+from esker.engine.iceberg.metadata import Metadata
 from esker.engine.iceberg.metrics import metrics
 from esker.engine.iceberg.schema import with_id
-from esker.engine.iceberg.write import write_parquet
+from esker.engine.iceberg.write import Locate, write_parquet
 
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
 _COLUMNS = pa.schema(
@@ -53,41 +54,40 @@ class StagedDeletes:
 
     rows: int = 0
     bytes: int = 0
-    added: tuple[Any, ...] = field(default=(), repr=False, compare=False)
-    removed: tuple[Any, ...] = field(default=(), repr=False, compare=False)
+    added: tuple[WrittenFile, ...] = field(default=(), repr=False, compare=False)
+    removed: tuple[WrittenFile, ...] = field(default=(), repr=False, compare=False)
 
 
 def write_deletes(
-    table: Any, jvm: Any, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64], *, version: int
+    metadata: Metadata, locate: Locate, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64]
 ) -> StagedDeletes:
     """Write the deletes of positions, for one commit on exactly these files."""
     if not doomed:
         return StagedDeletes()
-    if version >= 3:
-        return _write_vectors(table, jvm, files, doomed)
-    return _write_positions(table, jvm, files, doomed)
+    if metadata.format_version >= 3:
+        return _write_vectors(metadata, locate, files, doomed)
+    return _write_positions(metadata, locate, files, doomed)
 
 
 def _write_positions(
-    table: Any, jvm: Any, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64]
+    metadata: Metadata, locate: Locate, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64]
 ) -> StagedDeletes:
     # A delete file belongs to one spec and partition, those of its data files, not the table's newest.
     groups: dict[Partition, list[FileEntry]] = defaultdict(list)
     for file in doomed:
         groups[file.spec_id, file.partition].append(file)
     added, removed, size = [], [], 0
-    for partition, members in groups.items():
+    locations = locate([(f"{uuid4()}-deletes.parquet", ()) for _ in groups])
+    for location, (partition, members) in zip(locations, groups.items(), strict=True):
         gone = {file.path: doomed[file] for file in members}
         if taken := _to_take_in(files, partition):
             gone = _with_those_of(taken, files, gone)
-            removed += [_stored(delete, table, jvm) for delete in taken]
+            removed += [stored_file(metadata.specs[delete.spec_id], delete) for delete in taken]
         content = _listed(gone)
-        location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.parquet")
         written, footer = write_parquet(files.store, location, content, "zstd", is_plain=True)
         added.append(
             _delete_file(
-                table,
-                jvm,
+                metadata,
                 members[0],
                 location=location,
                 size=written,
@@ -140,9 +140,9 @@ def _with_those_of(
 
 
 def _write_vectors(
-    table: Any, jvm: Any, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64]
+    metadata: Metadata, locate: Locate, files: LiveFiles, doomed: Mapping[FileEntry, BitMap64]
 ) -> StagedDeletes:
-    location = table.locationProvider().newDataLocation(f"{uuid4()}-deletes.puffin")
+    [location] = locate([(f"{uuid4()}-deletes.puffin", ())])
     # Readers of a vector ignore all other deletes of the file: it must hold them too.
     vectors = {file: doomed[file] | deleted_positions(files, file) for file in doomed}
     content, places = _puffin({file.path: vector for file, vector in vectors.items()})
@@ -152,8 +152,7 @@ def _write_vectors(
         offset, length = places[file.path]
         added.append(
             _delete_file(
-                table,
-                jvm,
+                metadata,
                 file,
                 location=location,
                 size=len(content),
@@ -167,7 +166,7 @@ def _write_vectors(
             )
         )
         removed += [
-            _stored(delete, table, jvm)
+            stored_file(metadata.specs[delete.spec_id], delete)
             for delete in files.deletes_of(file)
             if delete.is_vector or delete.reference == file.path
         ]
@@ -176,16 +175,11 @@ def _write_vectors(
     )
 
 
-def _stored(delete: FileEntry, table: Any, jvm: Any) -> Any:
-    """Return Iceberg's object for a delete file of the current snapshot."""
-    return stored_file(jvm, table.specs().get(delete.spec_id), delete)
-
-
-def _delete_file(table: Any, jvm: Any, beside: FileEntry, **facts: Any) -> Any:
-    """Return the object for a delete file in the partition of another file, under that one's own spec."""
+def _delete_file(metadata: Metadata, beside: FileEntry, **facts: Any) -> WrittenFile:
+    """Return a delete file in the partition of another file, under that one's own spec."""
     values = tuple(value for _, value in beside.partition)
-    spec = table.specs().get(beside.spec_id)
-    return content_file(jvm, spec, partition=values, content="position-deletes", **facts)
+    spec = metadata.specs[beside.spec_id]
+    return written_file(spec, partition=values, content="position-deletes", **facts)
 
 
 def _puffin(vectors: Mapping[str, BitMap64]) -> tuple[bytes, dict[str, tuple[int, int]]]:

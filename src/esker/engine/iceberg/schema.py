@@ -48,7 +48,9 @@ def field_schema(document: dict[str, Any], mapping: Sequence[dict[str, Any]] = (
     known = [field for field in fields if field is not None]
     is_complete = len(known) == len(fields) and not _has_default(document)
     names = {entry["field-id"]: tuple(entry["names"]) for entry in mapping if "field-id" in entry}
-    return FieldSchema(document["schema-id"], pa.schema(known), is_complete, dict(_ids(document)), names)
+    return FieldSchema(
+        document["schema-id"], pa.schema(known), is_complete, dict(field_paths(document)), names
+    )
 
 
 def field_id(field: pa.Field) -> int:
@@ -99,7 +101,7 @@ def _offsets(values: pa.Array) -> pa.Array:
     return pa.array(values.offsets.to_pylist(), pa.int32()) if values.offset else values.offsets
 
 
-def _ids(kind: Any, path: str = "") -> Iterator[tuple[str, int]]:
+def field_paths(kind: Any, path: str = "") -> Iterator[tuple[str, int]]:
     """Yield the ids of all fields of a type, each with its path."""
     if isinstance(kind, str):
         return
@@ -107,7 +109,7 @@ def _ids(kind: Any, path: str = "") -> Iterator[tuple[str, int]]:
     inner += [(part, kind[f"{part}-id"], kind[part]) for part in ("element", "key", "value") if part in kind]
     for name, number, part in inner:
         yield f"{path}{name}", number
-        yield from _ids(part, f"{path}{name}.")
+        yield from field_paths(part, f"{path}{name}.")
 
 
 def _has_default(kind: Any) -> bool:

@@ -23,8 +23,9 @@ from esker.engine.compat import rebalanced
 from esker.engine.compat.staging import staging_name, staging_options
 from esker.engine.failures import JvmFailure, explained
 from esker.engine.iceberg.java import each, static_method
-from esker.engine.iceberg.metadata import read_metadata
+from esker.engine.iceberg.metadata import metadata_of
 from esker.engine.iceberg.table import TableId, java_table
+from esker.engine.iceberg.table_state import opener
 from esker.engine.session import STAGING_CATALOG, Engine
 from esker.engine.sql import identifier
 from esker.errors import EskerError, PartitionColumnDropped, SchemaMoved
@@ -69,14 +70,14 @@ def stage(
     coordinator = jvm.org.apache.iceberg.spark.FileRewriteCoordinator.get()
     with explained(f'cannot write files of table "{table}"', engine.log):
         target = java_table(engine, table)
-        metadata = read_metadata(jvm, target.operations().current())
+        metadata = metadata_of(opener(jvm).describe(target))
         columns = metadata.columns
         if _shape(columns) != _shape(columns_from_json(frame.schema.jsonValue())):
             raise SchemaMoved(str(table))
         names = [quoted(column.name) for column in columns]
         order = [_ordered(f) for f in metadata.sort_fields or sort]
         rows = _distributed(frame.select(*names), target, table, order)
-        if target.operations().current().formatVersion() >= 3:
+        if metadata.format_version >= 3:
             # The rewrite door of a v3 table also takes row ids; null means "assign them at commit".
             rows = rows.select("*", *(F.lit(None).cast("bigint").alias(name) for name in LINEAGE))
         cache.add(group, target)

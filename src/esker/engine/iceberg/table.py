@@ -10,10 +10,11 @@ from typing import Any
 from esker.engine.failures import JvmFailure, causes, explained
 from esker.engine.iceberg.credentials import expires
 from esker.engine.iceberg.java import iceberg
-from esker.engine.iceberg.metadata import Snapshot, SnapshotId, read_metadata, read_snapshot, snapshot_at
+from esker.engine.iceberg.metadata import Snapshot, SnapshotId, metadata_of, read_snapshot, snapshot_at
 from esker.engine.iceberg.metadata_file import unless_damaged
 from esker.engine.iceberg.table_id import TABLE_DEFAULTS, TableId, named_table
 from esker.engine.iceberg.table_metadata import Table
+from esker.engine.iceberg.table_state import opener
 from esker.engine.session import Engine
 from esker.engine.sql import identifier
 from esker.errors import TableNotFound
@@ -30,10 +31,10 @@ __all__ = [
     "identify_by",
     "java_identifier",
     "java_table",
-    "java_transaction",
     "list_tables",
     "load",
     "named_table",
+    "open_state",
     "order_rows",
     "sort_by",
 ]
@@ -52,16 +53,17 @@ def java_table(engine: Engine, table: TableId) -> Any:
     return _loaded(engine, table)
 
 
-def java_transaction(engine: Engine, table: TableId) -> tuple[Any, Any]:
-    """Return Iceberg's own object for a table, and a transaction on the table as it is now."""
+def open_state(engine: Engine, table: TableId) -> tuple[Any, Any]:
+    """Return Iceberg's own object for a table, and Esker's for the table as it is now."""
+    jvm: Any = engine.spark.sparkContext._jvm
     kept = engine.handles.get(table.sql)
     if kept is not None:
         try:
-            return kept, kept.newTransaction()  # looks for the newest metadata by itself
+            return kept, opener(jvm).open(kept)  # looks for the newest metadata by itself
         except JvmFailure:
-            pass
+            pass  # dropped, or made anew under its name
     loaded = _loaded(engine, table)
-    return loaded, loaded.newTransaction()
+    return loaded, opener(jvm).open(loaded)
 
 
 def _loaded(engine: Engine, table: TableId) -> Any:
@@ -88,15 +90,14 @@ def load(engine: Engine, table: TableId) -> Table:
 
 def find_table(engine: Engine, table: TableId) -> Table | None:
     """Return a table as it is now; None when the catalog has none of that name."""
-    jvm: Any = engine.spark.sparkContext._jvm
     with explained(f'cannot load table "{table}"', engine.log):
         try:
-            found = java_table(engine, table)
+            _, state = open_state(engine, table)
         except JvmFailure as error:
             if causes(error)[0].kind == "NoSuchTableException":
                 return None
             raise
-        metadata = read_metadata(jvm, found.operations().current())
+        metadata = metadata_of(state.describe())
     return Table(**{field.name: getattr(metadata, field.name) for field in fields(metadata)}, id=table)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from esker.project.layout import SortField
 from esker.project.types import Column
 
 if TYPE_CHECKING:
+    from esker.engine.iceberg.manifests import SpecField
     from esker.engine.iceberg.schema import FieldSchema
 
 SnapshotId = int
@@ -37,6 +38,26 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class PartitionPlace:
+    """A field of a partition spec, as files are written under it."""
+
+    column: str | None
+    """Path of its column; None where that is gone."""
+    transform: str
+    kind: str | None
+    """The type of its values, as Iceberg writes it."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A partition spec of a table."""
+
+    id: int
+    places: tuple[PartitionPlace, ...]
+    fields: tuple[SpecField, ...]
+
+
+@dataclass(frozen=True)
 class Metadata:
     """What one metadata file says."""
 
@@ -53,6 +74,18 @@ class Metadata:
     sort_fields: tuple[SortField, ...]
     properties: Mapping[str, str]
     snapshot: Snapshot | None
+    # What only those need who write, and Java says.
+    specs: Mapping[int, Spec] = field(default_factory=dict, kw_only=True, compare=False)
+    spec_id: int = field(default=0, kw_only=True, compare=False)
+    """The spec of new files."""
+    branches: frozenset[str] = field(default=frozenset(), kw_only=True, compare=False)
+    data_folder: str | None = field(default=None, kw_only=True, compare=False)
+    """What the locations of new files of an unpartitioned table begin with, if only names follow."""
+
+    @property
+    def spec(self) -> Spec:
+        """The partition spec of new files."""
+        return self.specs[self.spec_id]
 
     @property
     def identifier(self) -> tuple[str, ...]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from esker.engine.iceberg.content_file import content_file, partition_data
+from esker.engine.iceberg.content_file import WrittenFile, written_file
 from esker.engine.iceberg.java import iceberg, text_list
+from esker.engine.iceberg.metadata import Metadata
 from esker.engine.iceberg.metrics import metrics, split_offsets, unbounded
 from esker.engine.iceberg.partition import split
-from esker.engine.iceberg.schema import NAME_MAPPING, FieldSchema
+from esker.engine.iceberg.schema import NAME_MAPPING
 from esker.engine.iceberg.table_files import TableFiles
 from esker.engine.store import Store
 
@@ -23,6 +24,8 @@ _LARGEST = 512 * 2**20
 """Bytes of a file where the table says nothing, as Iceberg has it, or more: until it is written, this process
 holds it in memory."""
 _UNSORTED = 0
+Locate = Callable[[Sequence[tuple[str, tuple[Any, ...]]]], list[str]]
+"""Returns where new files are to lie, by their names and the values of their partitions."""
 _ROW_GROUP = 20_000
 """Rows of a row group: a lookup of few keys reads only the groups that can hold them."""
 _GROUP_BYTES = 64 * 2**20
@@ -30,51 +33,35 @@ _GROUP_BYTES = 64 * 2**20
 
 
 def write_files(
-    table: Any,
-    jvm: Any,
-    store: Store,
-    schema: FieldSchema,
-    properties: Mapping[str, str],
-    rows: pa.Table,
-    stem: str,
-) -> tuple[list[Any], int]:
-    """Write rows, per partition one file or, of many rows, several; return Iceberg's objects and their bytes.
+    metadata: Metadata, locate: Locate, store: Store, rows: pa.Table, stem: str
+) -> tuple[list[WrittenFile], int]:
+    """Write rows, per partition one file or, of many rows, several; return the files and their bytes.
 
-    `stem` begins the files' names and is unique to this call.
+    `locate` tells where files are to lie. `stem` begins their names and is unique to this call.
     """
-    spec, places = table.spec(), table.locationProvider()
+    spec, schema, properties = metadata.spec, metadata.fields, metadata.properties
     codec = properties.get("write.parquet.compression-codec", "zstd")
     target = target_size(properties)
-    parts = (
-        (values, *piece)
-        for values, whole in split(rows, spec, table.schema())
-        for piece in _rolled(whole.cast(schema.arrow), codec, target, _bloom_filters(properties, whole))
-    )
+    parts = split(rows, spec)
+    stems = [f"{stem}-{number}" if number else stem for number in range(len(parts))]
+    firsts = locate([(f"{name}.parquet", values) for name, (values, _) in zip(stems, parts, strict=True)])
     files, size = [], 0
-    for number, (values, part, content, footer) in enumerate(parts):
-        name = f"{stem}-{number}.parquet" if number else f"{stem}.parquet"
-        if values:
-            location = places.newDataLocation(spec, partition_data(spec, jvm, values), name)
-        else:
-            location = places.newDataLocation(name)
-        store.write_bytes(location, content)
-        written = int(content.size)
-        facts = metrics(footer, schema.arrow, properties, part) | {
-            "split-offsets": split_offsets(footer),
-            "sort-order-id": _UNSORTED,
-        }
-        files.append(
-            content_file(
-                jvm,
-                spec,
-                location=location,
-                size=written,
-                records=len(part),
-                partition=values,
-                facts=facts,
+    for name, first, (values, whole) in zip(stems, firsts, parts, strict=True):
+        pieces = _rolled(whole.cast(schema.arrow), codec, target, _bloom_filters(properties, whole))
+        for number, (part, content, footer) in enumerate(pieces):
+            location = locate([(f"{name}-part{number}.parquet", values)])[0] if number else first
+            store.write_bytes(location, content)
+            written = int(content.size)
+            facts = metrics(footer, schema.arrow, properties, part) | {
+                "split-offsets": split_offsets(footer),
+                "sort-order-id": _UNSORTED,
+            }
+            files.append(
+                written_file(
+                    spec, location=location, size=written, records=len(part), partition=values, facts=facts
+                )
             )
-        )
-        size += written
+            size += written
     return files, size
 
 
