@@ -481,7 +481,7 @@ def test_deletes_by_value_of_a_spec_without_partitions(
     """They concern every file. Fields that are void, as of tables of format version 1, are no partitions."""
     project, table = make_table(ROWS[:2])
     scan = project.scan("shop.works")
-    transform = VoidTransform() if is_void else IdentityTransform()
+    transform: Any = VoidTransform() if is_void else IdentityTransform()
     later = PartitionSpec(PartitionField(4, 1001, transform, "day"), spec_id=1)
     metadata = table.metadata.model_copy(update={"partition_specs": [*table.metadata.partition_specs, later]})
     live = files_at(scan.table, scan.table.current)
