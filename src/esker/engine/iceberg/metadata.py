@@ -26,6 +26,7 @@ from esker.project.layout import SortField
 
 __all__ = [
     "Metadata",
+    "PartitionPlace",
     "Snapshot",
     "SnapshotId",
     "Spec",
