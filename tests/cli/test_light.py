@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import environment
+from tests.folder import Folder
+from tests.no_java import WATCHED as WATCHED_FOR_JAVA
+from tests.no_java import FakeJava
 from tests.without_spark import TAKEN_AWAY, WITHOUT_JAVA
 
 COMMANDS = {
@@ -149,3 +152,30 @@ def test_without_pyspark(shop: Path) -> None:
     [missing] = [check for check in doctor[1]["checks"] if not check["ok"]]
     assert (missing["check"], missing["remedy"]) == ("pyspark", "pip install 'esker[spark]'")
     assert (doctor[0], reader[0]) == (1, 0)
+
+
+@pytest.mark.process
+def test_windows_need_neither_java_nor_pyiceberg(tmp_path: Path) -> None:
+    """Of the embedded catalog, the table's metadata is read directly."""
+    window = {"every": "1d", "start": "2026-01-01"}
+    source = {
+        "type": "oai_pmh",
+        "url": "http://127.0.0.1:9/oai",
+        "metadata_prefix": "oai_dc",
+        "window": window,
+    }
+    feed = {"source": source, "table": "shop.feed", "mode": "upsert", "key": ["id"], "order_by": "modified"}
+    folder = Folder(tmp_path / "project", pipelines={"feed": feed})
+    fake = FakeJava(tmp_path / "java")
+    ended = subprocess.run(
+        [sys.executable, "-c", WATCHED_FOR_JAVA, "windows", "feed", "--json", "--project", str(folder.path)],
+        env=environment(fake.environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert {line["status"] for line in json.loads(ended.stdout)["windows"]} == {"missing"}
+    assert json.loads(ended.stderr.splitlines()[-1]) == {"started": [], "heavy": []}
+    assert not fake.was_started

@@ -10,8 +10,8 @@ import pytest
 
 from esker.engine.iceberg.commit import Attempt
 from esker.engine.iceberg.create import NewTable, create
-from esker.engine.iceberg.metadata import PartitionPlace
 from esker.engine.iceberg.table import TABLE_DEFAULTS, TableId, find_table
+from esker.engine.iceberg.table_metadata import PartitionPlace
 from esker.engine.iceberg.table_state import compiled, shipped
 from esker.engine.session import Engine
 from esker.project.layout import parse_partition_field

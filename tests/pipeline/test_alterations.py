@@ -129,6 +129,27 @@ def test_columns_are_dropped_by_apply_only(make_folder: MakeFolder) -> None:
     assert [row.note for row in old.collect()] == ["x"]
 
 
+def test_a_column_that_comes_back_with_another_type(make_folder: MakeFolder) -> None:
+    """The log keeps what it was under another name: nobody could take it out there, and runs would stop."""
+    folder = keyed(make_folder)
+    deliver(folder, "1", id=[1], note=[7])
+    folder.run()
+    folder.change(drop_columns=["note"])
+    project = folder.open()
+    project.apply(project.plan(["sales"]))
+    deliver(folder, "2", id=[2], amount=[8])
+    folder.run()
+    del folder.document["pipelines"]["sales"]["drop_columns"]
+    folder.save()
+    for number, note in ((3, "x"), (4, "y")):
+        deliver(folder, str(number), id=[number], note=[note])
+        assert folder.run().rows.inserted == 1
+    assert folder.rows("shop.sales", "id", "note") == [(1, None), (2, None), (3, "x"), (4, "y")]
+    told = folder.rows("shop.sales__changes", "id", "note", "note__1")
+    assert told == [(1, None, 7), (2, None, None), (3, "x", None), (4, "y", None)]
+    assert changes(folder) == []
+
+
 def test_new_columns_can_be_left_out(make_folder: MakeFolder) -> None:
     """`discard_column` loads the rest and says what it left out."""
     folder = keyed(make_folder, evolution="discard_column", columns={"id": "bigint", "amount": "bigint"})

@@ -99,6 +99,26 @@ def test_the_command_needs_no_spark(works: Works) -> None:
     assert found == json.loads(json.dumps(expected, default=lambda value: value.isoformat()))
 
 
+def test_spark_prints_changes_where_pyiceberg_is_not_installed(works: Works) -> None:
+    """The extra `read` is not needed where Spark is."""
+    away = TAKEN_AWAY.replace('("pyspark", "py4j", "duckdb")', '("pyiceberg",)')
+    assert away != TAKEN_AWAY
+    program = away + "from esker.cli.main import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "changes", "shop.works", "--since", "1", "--json"],
+        cwd=works.folder.path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    expected = works.project.read_changes("shop.works", since=1).as_json()
+    assert json.loads(ended.stdout) == json.loads(
+        json.dumps(expected, default=lambda value: value.isoformat())
+    )
+
+
 @pytest.mark.server
 def test_a_table_in_a_store(seaweedfs: Any, make: Make) -> None:
     """The same with a REST catalog and files in a bucket."""

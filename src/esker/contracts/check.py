@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
 
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
@@ -282,7 +283,7 @@ def _storable(
     """Return a value as Iceberg can store it in a type that Spark has not, and the reason when it cannot."""
     if stored == "uuid":
         # As it comes back from the table, so that the same value has the same row hash.
-        text = F.when(F.trim(value) != "", F.lower(F.trim(value)))
+        text = F.when(F.trim(value) != "", _small_letters(F.trim(value)))
         return text, F.when(~text.rlike(_UUID), _no(text, wanted, path))
     found = value.cast(ddl(wanted))
     length = int(stored.removeprefix("fixed(").rstrip(")"))
@@ -392,5 +393,14 @@ def _is_rounded(given: Expression, value: Expression, sure: int, least: float) -
 
 def _digits(number: Expression) -> Expression:
     """Return the digits of a number written as text, without zeros at either end, point and exponent."""
-    plain = F.translate(F.substring_index(F.lower(number), "e", 1), "+-. \t", "")
+    plain = F.translate(F.substring_index(_small_letters(number), "e", 1), "+-. \t", "")
     return F.btrim(plain, F.lit("0"))
+
+
+def _small_letters(text: Expression) -> Expression:
+    """Return a text with its letters from A to Z as small ones.
+
+    With the first `lower` of a process Spark makes a table of all characters that there are, which takes it
+    a second or more.
+    """
+    return F.translate(text, ascii_uppercase, ascii_lowercase)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count
 
 from esker.contracts.evolution import (
     Added,
@@ -419,6 +420,10 @@ def log_alterations(
     stored, renamed = _renamed(pipeline, present)
     if renamed:
         changes.append(RenameColumns(log, renamed))
+    if replaced := _replaced(pipeline, stored, wanted):
+        changes.append(RenameColumns(log, replaced))
+        names = dict(replaced)
+        stored = tuple(replace(column, name=names.get(column.name, column.name)) for column in stored)
     if demands := _required_inside(stored):
         changes.append(RelaxColumns(log, demands))
     differences = compare(stored, wanted, is_text=False)
@@ -428,6 +433,27 @@ def log_alterations(
     if differences.widened:
         changes.append(WidenColumns(log, differences.widened))
     return tuple(changes)
+
+
+def _replaced(
+    pipeline: Pipeline, stored: tuple[Column, ...], wanted: tuple[Column, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Return columns of a change log that the table has dropped and has again with another type, each with
+    the name under which the log keeps it. Only the table's owner can have done that: types go no other way.
+    """
+    taken = {column.name.lower() for column in (*stored, *wanted)}
+    keys = {name.lower() for name in pipeline.key}
+    found = []
+    for column in stored:
+        now = find(wanted, column.name)
+        if now is None or is_own(column.name) or column.name.lower() in keys:
+            continue
+        if compare((column,), (now,), is_text=False).conflicts:
+            names = (f"{column.name}__{number}" for number in count(1))
+            name = next(each for each in names if each.lower() not in taken)
+            taken.add(name.lower())
+            found.append((column.name, name))
+    return tuple(found)
 
 
 def _codec(pipeline: Pipeline) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,7 @@ from esker.errors import (
     NoHold,
     PartsMissing,
     SchemaMoved,
+    StateError,
     TableMoved,
     Tripped,
 )
@@ -48,6 +50,7 @@ from esker.pipeline.result import RunResult
 from esker.pipeline.tables import table_of
 from esker.project import Project
 from esker.project.modes import WHOLE
+from esker.project.sources import FilesSource
 from esker.sources import Reader, Slice, Span
 from esker.sources.quarantined import QuarantinedRows
 
@@ -129,10 +132,12 @@ class SparkRun:
             self._add(notes=told)
         if failures:
             raise PartsMissing(name, failures)
-        if self._is_normal:
+        if self._is_normal and isinstance(pipeline.source, FilesSource):
             project = self.engine.project
-            digest = digest_of(project, name, plan.columns)
-            remember_checked(self.state, project.state_key, name, "declaration", digest)
+            # All is loaded: a history that cannot be written costs the next run a start of Spark.
+            with suppress(StateError):
+                digest = digest_of(project, name, plan.columns)
+                remember_checked(self.state, project.state_key, name, "declaration", digest)
 
     def _load_step(self, source: Reader, publisher: Publisher) -> PipelinePlan:
         """Plan and load; a table whose columns changed meanwhile is planned for again."""

@@ -74,9 +74,8 @@ class Metadata:
     sort_fields: tuple[SortField, ...]
     properties: Mapping[str, str]
     snapshot: Snapshot | None
-    # What writers need besides: Java tells it. It follows from the file, and no comparison asks for it.
+    # What only those need who write, and Java says.
     specs: Mapping[int, Spec] = field(default_factory=dict, kw_only=True, compare=False)
-    """Partition specs by their ids."""
     spec_id: int = field(default=0, kw_only=True, compare=False)
     """The spec of new files."""
     branches: frozenset[str] = field(default=frozenset(), kw_only=True, compare=False)
