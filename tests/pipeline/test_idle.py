@@ -241,6 +241,7 @@ def test_spark_starts_for_work(folder: Folder, work: str) -> None:
 
 def test_a_changed_file_is_refused_as_ever(folder: Folder) -> None:
     loaded(folder)
+    assert without_spark(folder) is not None  # and remembered
     folder.write_csv("landing/a.csv", COLUMNS, [*ROWS, (4, "2026-01-01", "d")])
     assert without_spark(folder) is None
     with pytest.raises(FileChanged):
@@ -331,8 +332,12 @@ def test_damaged_metadata_is_spark_to_tell(folder: Folder) -> None:
     assert without_spark(folder) is None
 
 
-def test_a_record_that_is_not_there(folder: Folder) -> None:
+@pytest.mark.parametrize("is_remembered", [False, True])
+def test_a_record_that_is_not_there(folder: Folder, is_remembered: bool) -> None:
+    """Also right after a look that found nothing new, and remembers that."""
     loaded(folder)
+    for _ in range(2 * is_remembered):
+        assert without_spark(folder) is not None
     sql(folder, "DROP TABLE lake.shop.sales__files")
     assert without_spark(folder) is None
 

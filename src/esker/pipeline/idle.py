@@ -147,7 +147,7 @@ class _Look:
         """Return a text that is another one when files, record or position are, or the declaration."""
         versions = [(file.path, file.version.size, file.version.modified) for file in listed]
         declared = self._pipeline.model_dump(mode="json")
-        metadata = [record.location, record.uuid, record.content.get("last-updated-ms")]
+        metadata = [record.location, record.uuid, record.current]
         text = json.dumps([declared, position, metadata, versions], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
