@@ -30,8 +30,8 @@ _OTHERS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBM
 """Variables from which Java, or Spark's launcher, takes further options."""
 _QUIET = "-Xlog:cds*=off"
 """Java would write a line into the log for each class that it leaves out."""
-_KEPT = 4
-"""How many archives are kept; each has some 60 MB."""
+_KEPT = 8
+"""How many archives are kept; each has some 200 MB. Each catalog with jars of its own has one."""
 _ROOM = 500_000_000
 """Bytes that are free when an archive is begun."""
 _DAY = 86_400
