@@ -159,14 +159,15 @@ def test_progress_is_reported_while_a_batch_is_loaded(folder: Folder) -> None:
     text = "id,text\n" + "".join(
         f"{number},some text that takes its time {number}\n" for number in range(600_000)
     )
-    for attempt in range(10):  # Spark tells every two seconds; a quick load may fall between
-        folder.write(f"landing/{attempt}.csv", text)
-        assert folder.run(listen=listen).rows.inserted == 600_000
+    for size in range(1, 11):  # Spark tells every two seconds; quick loads fall between
+        for part in range(size):
+            folder.write(f"landing/{size}-{part}.csv", text)
+        assert folder.run(listen=listen).rows.inserted == 600_000 * size
         if seen:
             break
     assert seen
-    assert 0 < seen[-1].rows <= 600_000
-    assert seen[-1].total_bytes == len(text)
+    assert 0 < seen[-1].rows <= 600_000 * size
+    assert seen[-1].total_bytes == len(text) * size
 
 
 def test_warehouse_that_cannot_be_written(make_folder: Callable[..., Folder]) -> None:
