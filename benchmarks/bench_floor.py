@@ -25,9 +25,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
 
+from benchmarks.upserts import pyiceberg_catalog
 from benchmarks.wanted import Wanted
 from esker.pipeline.api import OpenProject
-from tests.contracts.folder import FILE, contract
+from tests.contracts.folder import FILE
+from tests.contracts.narrow import NARROW
 from tests.folder import Folder
 from tests.java_calls import asked
 
@@ -39,16 +41,6 @@ COLUMNS = {
     "version": {"type": "bigint", "required": True},
 }
 ROWS = pa.schema([("id", pa.int64()), ("name", pa.string()), ("version", pa.int64())])
-CONTRACT = contract(
-    """
-    - {name: id, logicalType: integer, required: true, primaryKey: true}
-    - name: name
-      logicalType: string
-      required: true
-      logicalTypeOptions: {minLength: 1, maxLength: 100, pattern: "^[a-z]+ [0-9]+$"}
-    - {name: version, logicalType: integer, required: true, logicalTypeOptions: {minimum: 0}}
-    """
-)
 WARMING = 30
 """Loads before the first that counts: Java compiles what it runs often."""
 
@@ -85,7 +77,7 @@ class Bench:
         }
         spark = {"master": "local[2]", "driver_memory": "2g"}
         folder = Folder(scratch / "project", pipelines=pipelines, spark=spark)
-        folder.write(FILE, CONTRACT)
+        folder.write(FILE, NARROW)
         self.project: OpenProject = folder.open()
         self.rows, self._version, self._random = rows, 0, random.Random(7)
         self.pyiceberg = _pyiceberg(scratch)
@@ -150,12 +142,11 @@ class Bench:
 
 
 def _pyiceberg(scratch: Path) -> Any:
-    from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.schema import Schema
     from pyiceberg.types import LongType, NestedField, StringType
 
     scratch.mkdir(parents=True, exist_ok=True)
-    catalog: Any = SqlCatalog("bench", uri=f"sqlite:///{scratch}/py.db", warehouse=f"file://{scratch}/py")
+    catalog = pyiceberg_catalog(scratch)
     catalog.create_namespace("db")
     schema = Schema(
         NestedField(1, "id", LongType(), required=True),

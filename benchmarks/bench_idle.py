@@ -2,8 +2,8 @@
 
 A project with one pipeline, loaded once: a table with a key, its change log and its record of loaded files.
 Then `esker run` with nothing new, `esker show` and `esker plan` are started in turn with `esker check`, which
-reads the project file and nothing else. None of them may start Java: one that takes note of it stands in its
-place. The figures that count are the ratios.
+reads the project file and nothing else. None of them may start Java: a program in its place
+records every start. The figures that count are the ratios.
 
     python benchmarks/bench_idle.py [--rows N] [--rounds N]
 """

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
 
-from benchmarks.upserts import Way, compare
+from benchmarks.upserts import Way, compare, pyiceberg_catalog
 from benchmarks.wanted import Wanted
 from esker.pipeline.api import OpenProject
 from tests.folder import Folder
@@ -156,13 +156,12 @@ class Bench:
 
 
 def _pyiceberg(scratch: Path) -> Any:
-    from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.partitioning import PartitionField, PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.transforms import BucketTransform, DayTransform
     from pyiceberg.types import IntegerType, NestedField, StringType, TimestamptzType
 
-    catalog: Any = SqlCatalog("bench", uri=f"sqlite:///{scratch}/py.db", warehouse=f"file://{scratch}/py")
+    catalog = pyiceberg_catalog(scratch)
     catalog.create_namespace("db")
     schema = Schema(
         NestedField(1, "id", IntegerType(), required=False),

@@ -5,7 +5,7 @@ and end. Esker's run does more: it finds out the types without losing anything, 
 the files and publishes with a ledger entry. The script is the one of the quick start pages, with the jars at
 hand. The first round does not count: it brings all files into memory, and Esker's Java may write the archive
 of classes that later starts use, as on any machine where Esker has run once. The second way is the script
-with Java's options as somebody sets them who knows that it ends soon.
+with Java's options for a short run.
 
     python benchmarks/bench_start.py [--rounds N]
 """

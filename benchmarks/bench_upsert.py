@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pyarrow as pa
 
-from benchmarks.upserts import Batches, PyIceberg, Targets, Way, compare
+from benchmarks.upserts import Batches, PyIceberg, Targets, Way, compare, pyiceberg_catalog
 from benchmarks.wanted import Wanted
 from esker.pipeline.api import OpenProject
 from tests.folder import Folder
@@ -122,9 +122,7 @@ class Bench:
         self.spark.sql("INSERT INTO lake.db.merged_log SELECT id, 1 FROM incoming")
 
     def _pyiceberg(self, scratch: Path) -> PyIceberg:
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        catalog: Any = SqlCatalog("bench", uri=f"sqlite:///{scratch}/py.db", warehouse=f"file://{scratch}/py")
+        catalog = pyiceberg_catalog(scratch)
         return PyIceberg(catalog, "db.works", self.buckets)
 
 

@@ -29,6 +29,13 @@ Targets = Mapping[str, Mapping[int, float]]
 """How many times as long as Esker others should take at least, by batch size."""
 
 
+def pyiceberg_catalog(scratch: Path) -> Any:
+    """Return an empty catalog of PyIceberg's own in a folder, as its users have one on a laptop."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    return SqlCatalog("bench", uri=f"sqlite:///{scratch}/py.db", warehouse=f"file://{scratch}/py")
+
+
 class Batches:
     """Batches for a table of so many rows: half known keys, half new ones."""
 

@@ -23,7 +23,7 @@ class Asked:
     """What was asked, each in the order of the questions."""
 
     calls: list[str] = field(default_factory=list)
-    """What was called: the last words of each message to Java that somebody waited for."""
+    """The calls: the last words of each message to Java that was waited for."""
     jobs: int = 0
     """Spark jobs."""
     transactions: int = 0

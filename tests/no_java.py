@@ -28,7 +28,7 @@ sys.exit(status)
 
 
 class FakeJava:
-    """A Java that takes note of every start, and fails."""
+    """A Java that records every start, and fails."""
 
     def __init__(self, home: Path) -> None:
         self._told = home / "started"
@@ -40,5 +40,5 @@ class FakeJava:
 
     @property
     def was_started(self) -> bool:
-        """Somebody has asked this Java for something."""
+        """Tell whether this Java was started."""
         return self._told.exists()

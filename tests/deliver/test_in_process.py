@@ -100,8 +100,8 @@ def test_a_consumer_without_spark(tmp_path: Path, spark_running: None) -> None:
     assert messages(tmp_path)[-1] == ("4", "insert", 3)
 
 
-def test_large_steps_are_left_to_whoever_has_spark(tmp_path: Path, spark_running: None) -> None:
-    """A small machine that has somebody to go to says so, and sends nothing that may be too much for it."""
+def test_large_steps_are_left_to_a_runner_with_spark(tmp_path: Path, spark_running: None) -> None:
+    """A small runner with another one that has Spark reports the large step, and sends none of it."""
     here = works(tmp_path, batch={"spark": 2})
     here.load([{"id": number, "title": "a"} for number in range(3)])
     program = TAKEN_AWAY + "from esker.cli.submitted import main; main()"

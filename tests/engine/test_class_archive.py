@@ -177,7 +177,7 @@ def test_the_environment_has_its_part_in_the_name(cache: Path, monkeypatch: pyte
     assert len(names) == 3
 
 
-def test_nothing_is_said_to_java_where_somebody_else_has_an_archive(
+def test_java_gets_no_option_where_the_user_configured_an_archive(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = archive_of(JAVA, [], "")

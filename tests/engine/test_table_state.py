@@ -1,4 +1,4 @@
-"""What Esker's own Java class says of tables, and that it is the one whose source stands beside it."""
+"""What Esker's own Java class says of tables, and that it matches the source beside it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows(*numbers: int) -> pa.Table:
 
 
 def test_the_classes_are_those_of_the_source(folder: Folder) -> None:
-    """Whoever changes the source compiles it: `make java`."""
+    """After a change of the source, `make java` compiles it."""
     found = compiled(folder.open().engine.spark.sparkContext._jvm)
     for name, content in found.items():
         assert content == shipped(name), f"{name} is not what its source says: run `make java`"

@@ -12,23 +12,14 @@ import pyarrow as pa
 import pytest
 
 from esker.pipeline.api import OpenProject
-from tests.contracts.folder import FILE, contract
+from tests.contracts.folder import FILE
+from tests.contracts.narrow import NARROW
 from tests.folder import Folder
 from tests.java_calls import Asked, asked
 
 pytestmark = pytest.mark.spark
 
 COLUMNS = {"id": {"type": "bigint", "required": True}, "name": {"type": "string", "required": True}}
-CONTRACT = contract(
-    """
-    - {name: id, logicalType: integer, required: true, primaryKey: true}
-    - name: name
-      logicalType: string
-      required: true
-      logicalTypeOptions: {minLength: 1, maxLength: 100, pattern: "^[a-z]+ [0-9]+$"}
-    - {name: version, logicalType: integer, required: true, logicalTypeOptions: {minimum: 0}}
-    """
-)
 KEYS: dict[str, Any] = {"mode": "upsert", "key": ["id"], "order_by": "version"}
 WAYS: dict[str, tuple[dict[str, Any], int]] = {
     # With what a pipeline declares, and how many calls to Java a load of one row may make then.
@@ -63,7 +54,7 @@ def test_one_row_costs_few_calls(tmp_path: Path, spark_running: None, way: str) 
     keys, most = WAYS[way]
     pipeline = Folder.files_pipeline("none/*", "parquet", "shop.works", **KEYS, **keys)
     folder = Folder(tmp_path / "project", pipelines={"works": pipeline})
-    folder.write(FILE, CONTRACT)
+    folder.write(FILE, NARROW)
     found = load_of_one(folder.open())
     print(f"{way}: {len(found.calls)} calls, {found.transactions} transactions")
     assert found.jobs == 0

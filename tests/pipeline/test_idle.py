@@ -410,6 +410,18 @@ def test_queries_that_ask_another_table(query: str, is_own: bool) -> None:
     assert asks_only_its_table(Audit("rule", "sql", Bound("=", 0), query)) == is_own
 
 
+def watched_run(folder: Folder, fake: FakeJava) -> subprocess.CompletedProcess[str]:
+    """Run a project in a process that reports what it loads and starts."""
+    return subprocess.run(
+        [sys.executable, "-c", WATCHED, "run", "--json", "--project", str(folder.path)],
+        env=environment(fake.environment),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
 @pytest.mark.process
 def test_no_java_is_started(make_folder: MakeFolder, tmp_path: Path) -> None:
     """Neither Java nor PySpark nor PyIceberg is loaded, and no process is started at all."""
@@ -417,14 +429,7 @@ def test_no_java_is_started(make_folder: MakeFolder, tmp_path: Path) -> None:
     fake = FakeJava(tmp_path / "java")
     # Arrow looks for pandas when the record of loaded files is read, which the first run does.
     for heavy in (["pandas"], []):
-        ended = subprocess.run(
-            [sys.executable, "-c", WATCHED, "run", "--json", "--project", str(folder.path)],
-            env=environment(fake.environment),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        ended = watched_run(folder, fake)
         assert ended.returncode == 0, ended.stderr
         document, watched = json.loads(ended.stdout), json.loads(ended.stderr.splitlines()[-1])
         [result] = document["pipelines"]
@@ -439,14 +444,7 @@ def test_java_is_seen_where_it_starts(make_folder: MakeFolder, tmp_path: Path) -
     folder = loaded(make_folder())
     folder.write_csv("landing/b.csv", COLUMNS, ROWS)
     fake = FakeJava(tmp_path / "java")
-    ended = subprocess.run(
-        [sys.executable, "-c", WATCHED, "run", "--json", "--project", str(folder.path)],
-        env=environment(fake.environment),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    ended = watched_run(folder, fake)
     watched = json.loads(ended.stderr.splitlines()[-1])
     assert fake.was_started
     assert watched["started"]

@@ -83,7 +83,7 @@ def _run(given: argparse.Namespace) -> tuple[int, dict[str, object]]:
 
 
 def _judged(errors: Sequence[EskerError], status: int) -> dict[str, object]:
-    """Return what whoever started the work has to know of its end."""
+    """Return the result that the caller reads at the end of the work."""
     needs_spark = any(error.is_for_spark for error in errors)
     return {"exit_status": status, "retry": is_worth_a_retry(errors), "needs_spark": needs_spark}
 
@@ -101,7 +101,7 @@ def _run_pipelines(folder: Path, given: argparse.Namespace) -> _Ended:
 
 def _deliver(folder: Path, given: argparse.Namespace) -> _Ended:
     opened = open_to_deliver(folder, given.env)
-    # Whoever started this reads that it needs Spark, and starts it again where that is.
+    # The caller reads that the work needs Spark, and starts it again on a runner with Spark.
     opened.hands_over = given.large == "elsewhere"
     report = opened.deliver_all([given.consumer])
     errors = [each.error for each in report.consumers if each.error is not None]

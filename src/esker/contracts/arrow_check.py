@@ -178,7 +178,7 @@ def _matches(column: pa.ChunkedArray, test: ColumnTest) -> bool:
 
 
 def _is_utf8(column: pa.ChunkedArray) -> bool:
-    """Tell whether texts are what they should be: whoever made them may have put any bytes there."""
+    """Tell whether all texts are valid UTF-8: Arrow does not check the bytes that a caller hands over."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:

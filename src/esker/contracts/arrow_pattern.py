@@ -39,7 +39,7 @@ class _Unsure(Exception):
 
 
 class _Reader:
-    """Reads a pattern from left to right and writes it anew."""
+    """Reads a pattern from left to right and writes it for RE2."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern, self._at = pattern, 0

@@ -125,7 +125,7 @@ def use_or_make(archive: Path, options: str) -> str:
     global _wanted  # noqa: PLW0603 (as there is one Java in a process)
     _wanted = None
     if _OWN_ARCHIVE.search(f"{options} {others_options()}") or ":" in str(archive):
-        return ""  # somebody has an archive of their own; a colon would name two files
+        return ""  # the user configured an archive; a colon would separate two files
     if archive.is_file():
         with suppress(OSError):  # a cache that only others may write to
             os.utime(archive)  # those that nobody uses are removed first

@@ -115,8 +115,8 @@ def deliver(
 
     With `retry_dead`, dead letters are sent first, each as its row is by now. When `ends` is set, it stops
     behind the step that it is at. A reindex that has sent all rows, and was stopped then, is ended first.
-    With a `lake`, Spark starts only for what this process cannot do alone. One that `hands_over` has somebody
-    who delivers with Spark: what Spark would do where it is, such as large steps, is an error here then.
+    With a `lake`, Spark starts only for what this process cannot do alone. With `hands_over`, another
+    runner has Spark: work for Spark, such as large steps, is an error here.
     """
 
     def with_spark(delivery: Delivery, result: DeliveryResult) -> Iterator[DeliveryResult]:

@@ -37,7 +37,7 @@ class ReadingProject:
     """
 
     hands_over = False
-    """Somebody else delivers with Spark what Spark would do here, such as large steps, if it were here."""
+    """Another runner has Spark and delivers what needs it, such as large steps."""
     only_runs: Sequence[str] | None = None
     """The pipelines that this process runs, or all if none is named, before it ends; None if it may go on."""
 

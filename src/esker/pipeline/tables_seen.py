@@ -1,4 +1,4 @@
-"""What can be asked of a project's tables, with Spark or without. Values go out, whoever answers."""
+"""Questions about a project's tables. Spark and this process both implement them and answer with values."""
 
 from __future__ import annotations
 

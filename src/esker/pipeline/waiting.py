@@ -64,7 +64,7 @@ def _of(documents: Documents, name: str) -> list[Waiting]:
 
 
 def _open_rows(quarantine: Document) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a quarantine that still wait for somebody."""
+    """Yield the rows of a quarantine that are still waiting."""
     names = quarantine.schema.arrow.names
     # Those that were made before rows could be replayed have no column for it.
     rows = all_rows(quarantine, (*_COLUMNS, *(name for name in _RESOLVED if name in names)))

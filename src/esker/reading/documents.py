@@ -2,7 +2,7 @@
 
 Of the embedded catalog, and of catalogs of folders on a disk, Esker reads it by itself: PyIceberg alone would
 take longer to load than all the rest. Other catalogs are asked with PyIceberg. `Undecided` is raised where
-only Java can tell: then nothing was decided, and whoever asks does it with Spark.
+only Java can tell: nothing was decided then, and the caller asks Spark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a table's metadata says, as values.
 
-A metadata file never changes: what has been read of one is kept, and serves whoever looks at the table next.
+A metadata file never changes: what has been read of one is cached for the next look at the table.
 """
 
 from __future__ import annotations

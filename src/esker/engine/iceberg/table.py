@@ -47,7 +47,7 @@ def java_table(engine: Engine, table: TableId) -> Any:
         try:
             kept.refresh()
         except JvmFailure:
-            pass  # dropped, or made anew under its name
+            pass  # dropped, or dropped and created again
         else:
             return kept
     return _loaded(engine, table)
@@ -61,7 +61,7 @@ def open_state(engine: Engine, table: TableId) -> tuple[Any, Any]:
         try:
             return kept, opener(jvm).open(kept)  # looks for the newest metadata by itself
         except JvmFailure:
-            pass  # dropped, or made anew under its name
+            pass  # dropped, or dropped and created again
     loaded = _loaded(engine, table)
     return loaded, opener(jvm).open(loaded)
 

@@ -43,7 +43,7 @@ def shipped(name: str) -> bytes:
 
 
 def compiled(jvm: Any) -> dict[str, bytes]:
-    """Compile the classes anew, with Spark's own compiler; return them by name."""
+    """Compile the classes from their source with Spark's own compiler; return them by name."""
     compiler = java_class(jvm, "org.codehaus.janino.SimpleCompiler")()
     compiler.setParentClassLoader(_loader(jvm))
     compiler.cook(files(PACKAGE_FOLDER).joinpath(FOLDER, "TableState.java").read_text(encoding="utf-8"))

@@ -44,7 +44,7 @@ def tables_joined(project: Project, consumers: Sequence[str]) -> list[TableId]:
 
 
 def rights_to_send(project: Project, consumers: Sequence[str], partition: str) -> list[dict[str, Any]]:
-    """Return the statements of AWS that let somebody send to the topics and queues of these consumers."""
+    """Return the IAM statements that allow sending to the topics and queues of these consumers."""
     targets = [project.consumer(name).to for name in consumers]
     topics = [target.topic for target in targets if isinstance(target, SnsTarget)]
     found = [_QUEUE.fullmatch(target.queue) for target in targets if isinstance(target, SqsTarget)]

@@ -1,4 +1,4 @@
-"""Which of the files that are there are to be loaded. Needs no Spark: whoever asks, the rules are these."""
+"""Which of the files that are there are to be loaded. The same rules apply with Spark and without."""
 
 from __future__ import annotations
 
