@@ -74,6 +74,7 @@ def test_an_error_names_a_log_that_exists(
     assert answer.error["code"] == SparkFailed.code
     assert answer.error["message"] == message
     assert answer.stderr == ""
+    assert in_log in answer.error["reason"]
     named = re.search(r"Read the end of (\S+);", answer.error["remedy"])
     assert named
     assert in_log in Path(named[1]).read_text()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,25 @@ def launch(conf: Mapping[str, str], log: Path, java: Java | None = None) -> Any:
     settings = SparkConf(loadDefaults=False)
     for key, value in conf.items():
         settings.set(key, value)
+    begin = log.stat().st_size if log.exists() else 0
     try:
         with _environment(java), log.open("ab") as output:
             return launch_gateway(  # type: ignore[no-untyped-call]
                 settings, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
             )
     except Exception as error:
-        raise SparkFailed("Java did not start", str(error), str(log)) from error
+        why = _first_lines(log, begin) or str(error)
+        raise SparkFailed("Java did not start", why, str(log)) from error
+
+
+def _first_lines(log: Path, begin: int) -> str:
+    """Return the first two lines after an offset of a log: the reason, where Java itself refuses to start."""
+    with suppress(OSError), log.open(encoding="utf-8", errors="replace") as lines:
+        lines.seek(begin)
+        # Java names the variables that it takes options from, and warns, before it gives the reason.
+        said = (line.strip() for line in lines if not line.startswith(("Picked up ", "WARNING")))
+        return "; ".join(islice(filter(None, said), 2))
+    return ""
 
 
 @contextmanager
